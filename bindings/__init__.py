@@ -1,0 +1,1 @@
+"""Capabilities injected into env; one folder each."""

@@ -1,0 +1,1 @@
+"""The AI binding: the client of the inference daemon, and its protocol."""

@@ -1,0 +1,1 @@
+"""Everything that has a main: server, control plane, dev server, inference daemon, command line."""
