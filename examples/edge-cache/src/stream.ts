@@ -1,0 +1,33 @@
+/** Server-sent events as Workers AI writes them: `data: {"response": "…"}` and, last, `data: [DONE]`. */
+
+const encoder = new TextEncoder();
+
+/** One answer as a finished event stream. */
+export function asEvents(answer: { response?: string }): string {
+  return `data: ${JSON.stringify(answer)}\n\ndata: [DONE]\n\n`;
+}
+
+/** Pass the events through untouched and hand the whole text to `done` if, and only if, the stream completes. */
+export function collect(done: (text: string) => void): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  let pending = "";
+  let text = "";
+  let complete = false;
+
+  return new TransformStream({
+    transform(chunk, controller) {
+      controller.enqueue(chunk);
+      pending += decoder.decode(chunk, { stream: true });
+      const events = pending.split("\n\n");
+      pending = events.pop() ?? "";
+      for (const event of events) {
+        const data = event.slice("data: ".length);
+        if (data === "[DONE]") complete = true;
+        else text += JSON.parse(data).response ?? "";
+      }
+    },
+    flush() {
+      if (complete) done(text);
+    },
+  });
+}
