@@ -1,4 +1,4 @@
-"""What host ops dispatch to: one object for each name in the worker's `env`, and the built-in ones."""
+"""What host ops dispatch to: one object for each name in `env`, and the built-in ones."""
 
 from typing import Protocol
 
@@ -10,9 +10,9 @@ __all__ = ["Capability"]
 class Capability(Protocol):
     """Something a worker may call through a host op.
 
-    Raise `Rejection` (or any `BelemError`, which reaches the guest as a plain Error with its message) to reject
-    the guest's promise; any other exception is logged here and reaches the guest only as "internal error".
-    The task is cancelled when the guest cancels the op or its isolate ends.
+    Raise `Rejection` (or any `BelemError`, which reaches the guest as a plain Error with its
+    message) to reject the guest's promise; any other exception is logged here and reaches the guest
+    only as "internal error". The task is cancelled when the guest cancels the op or the isolate ends.
     """
 
     async def __call__(self, call: Call, /) -> Answer: ...

@@ -1,4 +1,4 @@
-"""The contract: what a worker author sees, and what host and guest agree on. Standard library only."""
+"""The contract: what a worker author sees, and what host and guest agree on."""
 
 from belem.sdk.errors import BelemError, SystemFault, UserError
 from belem.sdk.ops import Answer, Call, Json, Rejection

@@ -8,8 +8,8 @@ __all__ = ["BelemError", "SystemFault", "UserError"]
 class BelemError(Exception):
     """Base of every error Belem raises on purpose.
 
-    `code` is stable (`kv/key-too-long`), `status` is the HTTP status it answers with, and `side` says who can
-    mend it: the user (a wrong key, config or input) or the system (a dead daemon, a full disk).
+    `code` is stable (`kv/key-too-long`), `status` is the HTTP status it answers with, and `side`
+    says who can mend it: the user (a wrong key, config or input) or the system (a dead daemon).
     """
 
     code: ClassVar[str] = "belem/internal"

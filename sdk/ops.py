@@ -15,8 +15,8 @@ Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[s
 class Call:
     """One host op. Everything in it was written by a guest: check it before use.
 
-    `body` is what the guest attached: bytes, or an iterator over a stream that the guest is still writing.
-    The host closes the iterator when the op is over, read or not.
+    `body` is what the guest attached: bytes, or an iterator over a stream that the guest is still
+    writing. The host closes the iterator when the op is over, read or not.
     """
 
     method: str
@@ -28,8 +28,8 @@ class Call:
 class Answer:
     """The result of an op.
 
-    Bytes in `body` reach JavaScript as a Uint8Array; an iterator becomes a ReadableStream, read as the guest
-    reads it and closed (`aclose`) when the guest stops. The guest sees `[value, body]` when there is a body.
+    Bytes in `body` reach JavaScript as a Uint8Array; an iterator becomes a ReadableStream, read as
+    the guest reads it and closed (`aclose`) when the guest stops.
     """
 
     value: Json = None
@@ -37,7 +37,7 @@ class Answer:
 
 
 class Rejection(BelemError):
-    """Reject the guest's promise with an error of this JavaScript class name, message and own properties."""
+    """Reject the guest's promise with an error of this class name, message and own properties."""
 
     code: ClassVar[str] = "op/rejected"
 

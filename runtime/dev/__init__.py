@@ -1,0 +1,1 @@
+"""The dev server: watch, rebuild, reload, show errors."""
