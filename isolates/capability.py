@@ -12,7 +12,8 @@ class Capability(Protocol):
 
     Raise `Rejection` (or any `BelemError`, which reaches the guest as a plain Error with its
     message) to reject the guest's promise; any other exception is logged here and reaches the guest
-    only as "internal error". The task is cancelled when the guest cancels the op or the isolate ends.
+    only as "internal error". The task is cancelled when the guest cancels the op, and with the
+    isolate.
     """
 
     async def __call__(self, call: Call, /) -> Answer: ...

@@ -1,14 +1,14 @@
 """Host ops as values: what a guest asks for, and what a capability answers."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias, Union
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 from belem.sdk.errors import BelemError
 
 __all__ = ["Answer", "Call", "Json", "Rejection"]
 
-Json: TypeAlias = Union[None, bool, int, float, str, Sequence["Json"], Mapping[str, "Json"]]
+Json: TypeAlias = bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"] | None
 
 
 @dataclass(frozen=True, slots=True)
