@@ -1,4 +1,4 @@
-"""Serve one request with an installed `belem`, as CI does with the wheel: `python -m … PATH/TO/belem`."""
+"""Serve one request with an installed `belem`, as CI does with the one from the wheel."""
 
 import os
 import sys
