@@ -1,7 +1,7 @@
-"""Record what workerd answers to the cases, so that Belem can be held to it: `python -m … DIRECTORY`.
+"""Record what workerd answers to the cases, so that Belem can be held to it.
 
-DIRECTORY is a folder in which `npm install wrangler` was run. Run this again when cases are added, and read
-the difference: an answer that changed is a change of workerd's.
+`python -m tests.conformance.record DIRECTORY`, where `npm install wrangler` was run in DIRECTORY.
+Run it again when cases are added, and read the difference: another answer is a change of workerd.
 """
 
 import json
