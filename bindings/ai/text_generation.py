@@ -200,7 +200,7 @@ class _Numbers:
         if number is None or (wanted == "integer" and number % 1 != 0):
             self._problems.mismatch(path, wanted, value)
         elif math.isnan(number) or not low <= number <= high:
-            self._problems.add(f"'{path}' is {value}, must be from {low} to {high}")
+            self._problems.add(f"'{path}' is {str(value)[:40]}, must be from {low} to {high}")
         else:
             return number
         return None
