@@ -1,0 +1,86 @@
+/* globalThis.__host: what the boot code may ask of the native half. It takes the object and deletes the global, so
+   that no worker ever sees it.
+
+   Records (docs/rfd/0002; kinds are the boot code's)
+     send(kind, id, value, extra)    writes a record. value: undefined -> NONE, string -> TEXT, ArrayBuffer or view ->
+                                     BYTES, anything else -> JSON. extra: undefined, bytes (-> *_AND_BYTES) or a
+                                     number, the stream's id (-> *_AND_STREAM); only text and JSON can have one
+     onRecord(f)                     f(kind, id, value, extra) for EVENT, CHUNK, END, FAIL, CANCEL, ACK and STOP.
+                                     value: undefined, string, Uint8Array or parsed JSON; extra: undefined,
+                                     Uint8Array or stream id. What f throws becomes a FAULT with that id
+     onUnhandled(f)                  f(reason, promise) for each rejection that nobody handles when the jobs have run
+
+   Ops
+     op(args, extra) -> Promise      asks the host; args is [capability, method, arguments], extra as for send.
+                                     Resolves with [value, undefined | Uint8Array | stream id]. Throws a RangeError
+                                     when 65,536 are pending
+     lastOp() -> number              the id of the op made last, for CANCEL
+     onReject(f)                     an op that the host rejects rejects with f(payload)
+
+   Text and bytes
+     utf8Encode(string) -> Uint8Array               lone surrogates become U+FFFD
+     utf8EncodeInto(string, view) -> [read, written]   units read, bytes written
+     utf8Decode(view, fatal, ignoreBom) -> string   TypeError on malformed bytes if fatal; ignoreBom keeps the BOM
+     utf8Incomplete(view) -> 0..3                   bytes at the end that begin a character and await the rest
+     latin1Decode(view) -> string                   one unit a byte
+
+   URLs: a url record is [href, protocol_end, username_end, host_start, host_end, port, pathname_start, search_start,
+   hash_start], offsets into href, -1 for absent. So, with s = href:
+     protocol s[0, protocol_end)            username s[protocol_end + 2, username_end), if username_end > protocol_end + 2
+     password s[username_end + 1, host_start), if s[username_end] is ":" and host_start > username_end
+     hostname s[host_start, host_end), less one "@" in front    host: from there to pathname_start (":port" included)
+     port     s[host_end + 1, pathname_start) if port >= 0
+     pathname s[pathname_start, first of search_start, hash_start, end)
+     search   s[search_start, hash_start or end), "" if it is just "?"; hash the same to the end
+     urlParse(input, base | undefined) -> url record | null
+     urlCanParse(input, base | undefined) -> boolean
+     urlSet(href, which, value) -> url record | null    which: href protocol username password host hostname port
+                                     pathname search hash. A value that does not fit changes nothing; null only for
+                                     a bad href
+     urlOrigin(href) -> string       "null" when opaque
+
+   Others
+     random(view) -> view            fills it from the CSPRNG; throws until the host has seeded this isolate
+     clone(value, transfer | undefined) -> value   structuredClone; transfer is an array of ArrayBuffers. Throws
+                                     DOMException DataCloneError
+     markPlatform(prototype)         clone refuses objects that inherit from it
+     mainNamespace() -> object       the evaluated main module's namespace, or undefined */
+
+static JSValue host_on_record(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv);
+
+static const JSCFunctionListEntry host_functions[] = {
+    JS_CFUNC_DEF("send", 4, host_send),
+    JS_CFUNC_DEF("onRecord", 1, host_on_record),
+    JS_CFUNC_DEF("onUnhandled", 1, host_on_unhandled),
+    JS_CFUNC_DEF("op", 2, host_op),
+    JS_CFUNC_DEF("lastOp", 0, host_last_op),
+    JS_CFUNC_DEF("onReject", 1, host_on_reject),
+    JS_CFUNC_DEF("utf8Encode", 1, host_utf8_encode),
+    JS_CFUNC_DEF("utf8EncodeInto", 2, host_utf8_encode_into),
+    JS_CFUNC_DEF("utf8Decode", 3, host_utf8_decode),
+    JS_CFUNC_DEF("utf8Incomplete", 1, host_utf8_incomplete),
+    JS_CFUNC_DEF("latin1Decode", 1, host_latin1_decode),
+    JS_CFUNC_DEF("urlParse", 2, host_url_parse),
+    JS_CFUNC_DEF("urlCanParse", 2, host_url_can_parse),
+    JS_CFUNC_DEF("urlSet", 3, host_url_set),
+    JS_CFUNC_DEF("urlOrigin", 1, host_url_origin),
+    JS_CFUNC_DEF("random", 1, host_random),
+    JS_CFUNC_DEF("clone", 2, host_clone),
+    JS_CFUNC_DEF("markPlatform", 1, host_mark_platform),
+    JS_CFUNC_DEF("mainNamespace", 0, host_main_namespace),
+};
+
+/* Puts __host in place, and takes away what could be used as a clock. */
+static bool add_host_object(JSContext *ctx)
+{
+    JSValue global = JS_GetGlobalObject(ctx), host = JS_NewObject(ctx);
+    JSAtom shared = JS_NewAtom(ctx, "SharedArrayBuffer");
+    bool added = !JS_IsException(host) && shared != JS_ATOM_NULL &&
+                 JS_SetPropertyFunctionList(ctx, host, host_functions, countof(host_functions)) >= 0 &&
+                 JS_DefinePropertyValueStr(ctx, global, "__host", host, JS_PROP_C_W_E) >= 0 &&
+                 JS_DeleteProperty(ctx, global, shared, 0) >= 0;
+
+    JS_FreeAtom(ctx, shared);
+    JS_FreeValue(ctx, global);
+    return added;
+}
