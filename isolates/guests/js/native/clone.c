@@ -265,43 +265,57 @@ static JSValue new_error_named(JSContext *ctx, JSValueConst name)
     return JS_NewObjectProtoClass(ctx, prototype, JS_CLASS_ERROR);
 }
 
-/* An error of the built-in class its name says, with message, stack and cause. */
-static JSValue clone_error(struct clone *clone, JSValueConst value)
+/* The stack of an error: the engine keeps it inside the object, unless captureStackTrace made a property of it. */
+static int stack_of(JSContext *ctx, JSValueConst error, JSValue *stack)
 {
-    static const JSAtom texts[] = { JS_ATOM_message, JS_ATOM_stack };
-    JSContext *ctx = clone->ctx;
-    JSValue name = JS_GetProperty(ctx, value, JS_ATOM_name), copy, member;
-    size_t i;
-    int present;
+    int present = own_data_property(ctx, error, JS_ATOM_stack, stack);
 
-    if (JS_IsException(name))
-        return JS_EXCEPTION;
-    copy = JS_IsObject(name) || JS_IsSymbol(name) ? new_error_named(ctx, JS_UNDEFINED) : new_error_named(ctx, name);
-    JS_FreeValue(ctx, name);
-    if (JS_IsException(copy) || !remember(clone, value, copy))
-        goto failed;
-    for (i = 0; i < countof(texts); i++) {
-        present = own_data_property(ctx, value, texts[i], &member);
-        if (present < 0)
-            goto failed;
-        if (present) {
-            JSValue text = JS_ToString(ctx, member);
-            JS_FreeValue(ctx, member);
-            if (!define_hidden(ctx, copy, texts[i], text))
-                goto failed;
-        }
+    if (present)
+        return present;
+    *stack = js_dup(JS_VALUE_GET_OBJ(error)->u.object_data);
+    return 1;
+}
+
+static bool clone_error_members(struct clone *clone, JSValueConst value, JSValueConst copy)
+{
+    JSContext *ctx = clone->ctx;
+    JSValue member, text;
+    int present = own_data_property(ctx, value, JS_ATOM_message, &member);
+
+    if (present > 0) {
+        text = JS_ToString(ctx, member);
+        JS_FreeValue(ctx, member);
+        if (!define_hidden(ctx, copy, JS_ATOM_message, text))
+            return false;
     }
+    if (present < 0 || stack_of(ctx, value, &member) < 0)
+        return false;
+    if (JS_IsString(member))
+        JS_VALUE_GET_OBJ(copy)->u.object_data = member;
+    else
+        JS_FreeValue(ctx, member);
     present = own_data_property(ctx, value, JS_ATOM_cause, &member);
-    if (present < 0)
-        goto failed;
-    if (present) {
+    if (present > 0) {
         JSValue cause = clone_value(clone, member);
         JS_FreeValue(ctx, member);
         if (!define_hidden(ctx, copy, JS_ATOM_cause, cause))
-            goto failed;
+            return false;
     }
-    return copy;
-failed:
+    return present >= 0;
+}
+
+/* An error of the built-in class its name says, with message, stack and cause. */
+static JSValue clone_error(struct clone *clone, JSValueConst value)
+{
+    JSContext *ctx = clone->ctx;
+    JSValue name = JS_GetProperty(ctx, value, JS_ATOM_name), copy;
+
+    if (JS_IsException(name))
+        return JS_EXCEPTION;
+    copy = new_error_named(ctx, JS_IsString(name) ? name : JS_UNDEFINED);
+    JS_FreeValue(ctx, name);
+    if (JS_IsException(copy) || (remember(clone, value, copy) && clone_error_members(clone, value, copy)))
+        return copy;
     JS_FreeValue(ctx, copy);
     return JS_EXCEPTION;
 }

@@ -10,7 +10,10 @@
 
 static JSValue refuse_code_generation(JSContext *ctx); /* called from the patched engine */
 
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Weverything"
 #include "quickjs.c"
+#pragma clang diagnostic pop
 
 #undef printf
 #undef fprintf

@@ -1,0 +1,31 @@
+"""Changes to upstream sources, small enough to be read, that fail when upstream is not as we know it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from belem.isolates.guests.building.errors import BuildFailed
+
+__all__ = ["Replacement", "apply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Put `new` in the place of `old`, which must be there exactly once."""
+
+    why: str
+    old: str
+    new: str
+
+
+def apply(source: str, file_name: str, replacements: Sequence[Replacement]) -> str:
+    """Return the source with every replacement made."""
+    for replacement in replacements:
+        found = source.count(replacement.old)
+        if found != 1:
+            raise BuildFailed(
+                f"The patch \N{LEFT DOUBLE QUOTATION MARK}{replacement.why}\N{RIGHT DOUBLE QUOTATION MARK} "
+                f"fits {found} places in {file_name} instead of 1. "
+                "Upstream has changed: read the new source and write the patch anew."
+            )
+        source = source.replace(replacement.old, replacement.new)
+    return source
