@@ -1,0 +1,36 @@
+"""The JavaScript guest: QuickJS-NG built to `js.wasm`, and the boot scripts that give it Workers'
+web APIs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from belem.isolates.guest import Guest, Script
+
+__all__ = ["javascript"]
+
+_FOLDER: Final = Path(__file__).resolve().parent
+_BOOT: Final = _FOLDER / "boot"
+_STACK_BYTES: Final = 0  # as much of the C stack as the engine's own checks allow
+_GC_THRESHOLD_BYTES: Final = 1 << 20
+
+
+def javascript(extensions: Sequence[Script] = ()) -> Guest:
+    """Return the JavaScript guest. Extensions run after the boot scripts and before these are
+    sealed off."""
+    names = (_BOOT / "order.txt").read_text().split()
+    boot = [Script(name, (_BOOT / name).read_text()) for name in names]
+    seal = [script for script in boot if script.name == "seal.js"]
+    opened = [script for script in boot if script.name != "seal.js"]
+    modules = [
+        Script(path.stem.replace("-", ":", 1), path.read_text())
+        for path in sorted((_BOOT / "modules").glob("*.js"))
+    ]
+    return Guest(
+        name="javascript",
+        wasm=_FOLDER / "js.wasm",
+        scripts=(*opened, *extensions, *seal),
+        modules=tuple(modules),
+        stack_bytes=_STACK_BYTES,
+        gc_threshold_bytes=_GC_THRESHOLD_BYTES,
+    )

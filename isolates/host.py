@@ -1,0 +1,205 @@
+"""The host: one compiler and pool of memories, the images made with it, and the isolates that run
+them."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from weakref import WeakValueDictionary
+
+from belem.isolates.cache import CodeCache
+from belem.isolates.calls import OverCpu, call
+from belem.isolates.capability import Capability
+from belem.isolates.errors import GuestInvalid, IsolateBusy, IsolateLost, MemoryLimitExceeded
+from belem.isolates.event import LogLine
+from belem.isolates.guest import Guest, Program
+from belem.isolates.image import Image, base_image, guest_key, program_key, worker_image
+from belem.isolates.isolate import Isolate
+from belem.isolates.limits import Limits
+from belem.isolates.scheduler import Scheduler
+from belem.isolates.snapshot import split_guest
+from belem.isolates.wasm import (
+    Engine,
+    EngineConfig,
+    Instance,
+    Module,
+    Ticker,
+    Trapped,
+    WasmError,
+)
+
+__all__ = ["Host"]
+
+_SEED_BYTES: Final = 32
+
+
+class Host:
+    """Builds images and spawns isolates.
+
+    `cache_dir` keeps compiled code between runs; it must belong to this user alone. Give each host
+    process that runs distrusting tenants' workers its own. A host's isolates belong to the event
+    loop that spawned them.
+    """
+
+    def __init__(self, cache_dir: Path | None = None, *, max_isolates: int = 1_000) -> None:
+        self._cache = None if cache_dir is None else CodeCache(cache_dir)
+        self._engine = Engine(EngineConfig(max_isolates=max_isolates))
+        self._ticker = Ticker(self._engine)
+        self._scheduler = Scheduler()
+        self._builders = ThreadPoolExecutor(1, thread_name_prefix="belem-build")
+        self._bases: dict[str, Image] = {}
+        self._images: WeakValueDictionary[str, Image] = WeakValueDictionary()
+        self._isolates: set[Isolate] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def isolates(self) -> int:
+        """Return how many isolates are alive."""
+        return len(self._isolates)
+
+    async def build(self, guest: Guest, program: Program, limits: Limits | None = None) -> Image:
+        """Evaluate a worker's top level and return its image; the work is done off the loop.
+
+        Raises `LoadError` if the top level throws, does not parse or exceeds a start-up limit. The
+        same program is built once: its image comes from memory or from the cache the next time.
+        """
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._builders, self._build, guest, program, limits or Limits()
+        )
+
+    def spawn(
+        self,
+        image: Image,
+        capabilities: Mapping[str, Capability],
+        limits: Limits,
+        log: Callable[[LogLine], None],
+    ) -> Isolate:
+        """Start an isolate: a tenth of a millisecond, so it is done on the loop."""
+        self._check_open()
+        if image.memory_bytes > limits.memory_bytes:
+            raise MemoryLimitExceeded(limits.memory_bytes)
+        loop = asyncio.get_running_loop()
+        try:
+            instance = Instance(
+                self._engine, image.code, image.memory, memory_limit_bytes=limits.memory_bytes
+            )
+        except WasmError as error:
+            raise IsolateBusy(f"No isolate can be started: {error}") from error
+        try:
+            self._seed(instance, image, loop)
+        except BaseException:
+            instance.close()
+            raise
+        isolate = Isolate(
+            image, instance, capabilities, limits, log,
+            self._scheduler, self._ticker, self._isolates.discard, loop,
+        )  # fmt: skip
+        self._isolates.add(isolate)
+        return isolate
+
+    async def aclose(self) -> None:
+        """End every isolate, then free the engine. Safe to call twice."""
+        for isolate in list(self._isolates):
+            await isolate.aclose()
+        if not self._closed:
+            await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    def close(self) -> None:
+        """Free the engine, once no isolate is alive. Safe to call twice."""
+        if self._closed:
+            return
+        if self._isolates:
+            raise RuntimeError(f"{len(self._isolates)} isolates are alive: use aclose().")
+        self._closed = True
+        self._builders.shutdown(wait=True)
+        self._scheduler.close()
+        self._ticker.close()
+        self._bases.clear()
+        self._engine.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("The host is closed.")
+
+    def _seed(self, instance: Instance, image: Image, loop: asyncio.AbstractEventLoop) -> None:
+        """Give a restored guest randomness of its own: those of one image would all draw the same
+        numbers."""
+        self._ticker.touch(loop)
+        instance.write(image.inbox_address, os.urandom(_SEED_BYTES))
+        try:
+            call(instance, instance.seed, _SEED_BYTES)
+        except (Trapped, OverCpu) as error:
+            raise IsolateLost("seed", str(error)) from error
+
+    # In the builders' thread
+
+    def _build(self, guest: Guest, program: Program, limits: Limits) -> Image:
+        base = self._base(guest)
+        key = program_key(base.key, program)
+        image = self._images.get(key) or self._cached_image(key, base.code)
+        if image is None:
+            with self._ticker.held():
+                image = worker_image(self._engine, base, program, limits, key)
+            if self._cache is not None:
+                self._cache.save(key, image.memory, image.facts())
+        elif image.memory_bytes > limits.memory_bytes:
+            raise MemoryLimitExceeded(limits.memory_bytes)
+        self._images[key] = image
+        return image
+
+    def _base(self, guest: Guest) -> Image:
+        try:
+            wasm = guest.wasm.read_bytes()
+        except FileNotFoundError as error:
+            raise GuestInvalid(
+                f"The guest {guest.name!r} has no engine at {guest.wasm}."
+            ) from error
+        key = guest_key(self._engine, guest, wasm)
+        base = self._bases.get(key)
+        if base is None:
+            base = self._bases[key] = self._make_base(guest, wasm, key)
+        return base
+
+    def _make_base(self, guest: Guest, wasm: bytes, key: str) -> Image:
+        parts = split_guest(wasm)
+        code = self._engine_code(parts.engine)
+        base = self._cached_image(key, code)
+        if base is None:
+            start = self._engine.compile(parts.image)
+            with self._ticker.held():
+                base = base_image(self._engine, code, start, guest, key)
+            if self._cache is not None:
+                self._cache.save(key, base.memory, base.facts())
+        return base
+
+    def _engine_code(self, engine_wasm: bytes) -> Module:
+        """Return the guest's compiled code: the one thing that takes a second to make."""
+        digest = hashlib.sha256(self._engine.identity.encode() + engine_wasm).hexdigest()
+        cached = None if self._cache is None else self._cache.load(self._engine, digest)
+        if cached is not None:
+            return cached[0]
+        code = self._engine.compile(engine_wasm)
+        if self._cache is not None:
+            self._cache.save(digest, code, {})
+        return code
+
+    def _cached_image(self, key: str, code: Module) -> Image | None:
+        cached = None if self._cache is None else self._cache.load(self._engine, key)
+        return None if cached is None else Image.from_facts(key, code, cached[0], cached[1])

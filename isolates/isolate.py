@@ -1,0 +1,375 @@
+"""One isolate: its inbox, its steps, and what comes out of them.
+
+A step takes every record that has gathered, and starts at the end of the loop turn in which the
+first of them came: all events read from sockets in that turn, and all ops that end in it, share one
+crossing into wasm.
+
+States, forward only: alive (idle, busy from the first record until its step is over, idle again),
+then dead. `dead` is set before any request is failed, so whoever is woken sees it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from belem.isolates.calls import KEPT_BYTES, Inbox, OverCpu, read_outbox, reserve
+from belem.isolates.capability import Capability
+from belem.isolates.errors import CpuLimitExceeded, IsolateLost, MemoryLimitExceeded
+from belem.isolates.event import Event, LogLine
+from belem.isolates.image import NEARLY_FULL_BYTES, Image
+from belem.isolates.limits import Limits
+from belem.isolates.logs import Logs
+from belem.isolates.ops import Ops, rejection
+from belem.isolates.records import ProtocolBreach, join, pack, parse, read_json, read_object
+from belem.isolates.reply import Reply
+from belem.isolates.requests import FAULT_BYTES, Requests, again
+from belem.isolates.scheduler import Outcome, Scheduler, Step
+from belem.isolates.streams import Streams, chunks_of, threw
+from belem.isolates.tasks import Tasks
+from belem.isolates.wasm import Instance, Ticker, Trapped
+from belem.sdk.abi import GUEST_STREAM_WINDOW_BYTES, RECORD, ToGuest, Type
+from belem.sdk.errors import BelemError
+
+__all__ = ["Isolate"]
+
+_log: Final = logging.getLogger("belem.isolates")
+_BATCH_BYTES: Final = 1 << 20
+_LONGEST_COUNT: Final = 32  # digits of an acknowledgement
+_thread_time: Final = time.thread_time
+_wall_time: Final = time.time
+
+
+class Isolate:
+    """A running copy of an image. Made by `Host.spawn`; belongs to that host's event loop."""
+
+    def __init__(
+        self,
+        image: Image,
+        instance: Instance,
+        capabilities: Mapping[str, Capability],
+        limits: Limits,
+        log: Callable[[LogLine], None],
+        scheduler: Scheduler,
+        ticker: Ticker,
+        ended: Callable[["Isolate"], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.image = image
+        self.dead: BelemError | None = None
+        self.cpu_ms = 0.0
+        self._instance = instance
+        self._limits = limits
+        self._cpu_limit_seconds = limits.cpu_ms / 1000
+        self._scheduler = scheduler
+        self._ticker = ticker
+        self._ended = ended
+        self._loop = loop
+        self._room = Inbox(image.inbox_address, image.inbox_capacity)
+        self._records: list[bytes] = []  # what the next step takes, and whom each record is for
+        self._owners: list[int] = []
+        self._later: list[bytes] = []  # what goes with the next step but is no reason for one
+        self._busy = False
+        self._step_owners: list[int] = []
+        self._long_step: Step | None = None
+        self._freed: asyncio.Future[None] | None = None  # made only if a thread has to let go first
+        self._logs = Logs(log, limits.log_bytes)
+        self._tasks = Tasks(loop)
+        self._streams = Streams(
+            self._tasks, self._post, self._look_if_hung_soon, limit=limits.max_streams
+        )
+        self._ops = Ops(
+            capabilities, limits, self._tasks, self._streams, self._post, self._later.append, loop
+        )
+        self._requests = Requests(
+            limits, self._logs, self._streams, self._post, self._ops.abandon, loop
+        )
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many requests are not settled."""
+        return len(self._requests.live)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the size of the guest's memory, 0 once the isolate is dead."""
+        return 0 if self.dead is not None else self._instance.memory_bytes
+
+    async def dispatch(self, event: Event) -> Reply:
+        """Run a handler and return when it has answered.
+
+        Raises `GuestThrew`, `GuestHung`, `CpuLimitExceeded`, `MemoryLimitExceeded`, `IsolateLost`
+        or `IsolateBusy`. Cancelling the call tells the guest that the client is gone.
+        """
+        if self.dead is not None:
+            raise again(self.dead)
+        reply = self._requests.open()
+        self._send_event(reply.id, event)
+        try:
+            await reply.future
+        except asyncio.CancelledError:
+            self._requests.close(reply)
+            raise
+        return reply
+
+    async def aclose(self) -> None:
+        """End the isolate and everything in it. Safe to call twice."""
+        self._die(IsolateLost("closed"))
+        if self._freed is not None:
+            await asyncio.shield(self._freed)
+        await self._tasks.wait()
+
+    # Into the guest
+
+    def _send_event(self, id: int, event: Event) -> None:
+        head = f"{event.name}\n{event.head}".encode("utf-8", "replace")
+        body = event.body
+        if body is None:
+            self._post(pack(ToGuest.EVENT, id, Type.TEXT, head), id)
+            return
+        if isinstance(body, bytes):
+            if len(body) <= GUEST_STREAM_WINDOW_BYTES:
+                self._post(pack(ToGuest.EVENT, id, Type.TEXT_AND_BYTES, join(head, body)), id)
+                return
+            body = chunks_of(body)
+        stream = self._streams.open_inbound(body, id)
+        payload = join(head, stream.id.to_bytes(4, "little"))
+        self._post(pack(ToGuest.EVENT, id, Type.TEXT_AND_STREAM, payload), id)
+        self._streams.start(stream)
+
+    def _post(self, record: bytes, owner: int) -> None:
+        if self.dead is None:
+            self._records.append(record)
+            self._owners.append(owner)
+            if not self._busy:
+                self._busy = True
+                self._loop.call_soon(self._turn)
+
+    def _take_batch(self) -> bytes:
+        """Take what has gathered, but for what would make the batch needlessly large."""
+        if self._later:
+            self._records[:0] = self._later
+            self._owners[:0] = [0] * len(self._later)
+            self._later.clear()
+        records, owners = self._records, self._owners
+        if len(records) == 1 or sum(map(len, records)) <= _BATCH_BYTES:
+            self._records, self._owners, self._step_owners = [], [], owners
+            return records[0] if len(records) == 1 else b"".join(records)
+        count, total = 1, len(records[0])
+        while total + len(records[count]) <= _BATCH_BYTES:
+            total += len(records[count])
+            count += 1
+        self._step_owners = owners[:count]
+        batch = b"".join(records[:count])
+        del records[:count], owners[:count]
+        return batch
+
+    # Steps
+
+    def _turn(self) -> None:
+        if self.dead is not None:
+            return
+        try:
+            batch = self._take_batch()
+            length = len(batch)
+            instance, room = self._instance, self._room
+            self._ticker.touch(self._loop)
+            if not length <= room.capacity <= KEPT_BYTES and not self._make_room(batch):
+                return
+            instance.write(room.address, batch)
+            instance.begin_step(length, int(_wall_time() * 1e6))
+            started = _thread_time()
+            ended = instance.poll()
+            used = _thread_time() - started
+            if ended:
+                self._end_step(used)
+            else:
+                self._long_step = Step(instance, used, self._cpu_limit_seconds)
+                self._scheduler.run(self._long_step, self._loop, self._end_long_step)
+        except Exception as error:  # the boundary of the step: an isolate must die, not hang
+            self._die(self._cause(error))
+
+    def _make_room(self, batch: bytes) -> bool:
+        """Make the inbox larger, or fail the one large record that the guest cannot hold."""
+        if reserve(self._instance, self._room, len(batch)):
+            return True
+        kind, id, _, length = RECORD.unpack_from(batch)
+        if len(batch) <= _BATCH_BYTES or kind != ToGuest.RESOLVE:
+            raise MemoryLimitExceeded(self._limits.memory_bytes)
+        text = f"An answer of {length} bytes does not fit into the worker's memory."
+        self._records.insert(0, rejection(id, "RangeError", text))
+        self._owners.insert(0, self._step_owners[0])
+        self._next_turn()
+        return False
+
+    def _end_long_step(self, step: Step, outcome: Outcome) -> None:
+        self._long_step = None
+        if self.dead is not None:
+            self._free()
+        elif outcome is Outcome.ENDED:
+            try:
+                self._end_step(step.cpu_seconds)
+            except Exception as error:  # the boundary of the step, as in _turn
+                self._die(self._cause(error))
+        else:
+            self._charge(step.cpu_seconds)
+            self._die(CpuLimitExceeded(step.cpu_seconds * 1000, self._limits.cpu_ms))
+
+    def _end_step(self, cpu_seconds: float) -> None:
+        instance, requests = self._instance, self._requests
+        result = instance.finish()
+        over = self._charge(cpu_seconds)
+        if result & 0xFFFFFFFF:
+            handlers = self._handlers
+            outbox = read_outbox(instance, result, self._limits.outbox_bytes)
+            for kind, id, type, payload in parse(outbox):
+                handlers[kind](self, id, type, payload)
+        if over is not None and not over.is_settled:
+            self._die(CpuLimitExceeded(over.cpu_ms, self._limits.cpu_ms))
+            return
+        requests.start_clocks()
+        self._next_turn()
+        if requests.live and not self._busy:
+            self._look_if_hung()
+
+    def _next_turn(self) -> None:
+        if self._records:
+            self._busy = True
+            self._loop.call_soon(self._turn)
+        else:
+            self._busy = False
+
+    def _charge(self, cpu_seconds: float) -> Reply | None:
+        """Share a step's CPU time among those it was for; return one that is over its limit.
+
+        An op remembers the request that a step was for when it was asked for, if that was one
+        alone. What a step did for nobody known is charged to nobody: a request must not die for its
+        neighbours.
+        """
+        self.cpu_ms += cpu_seconds * 1000
+        over = None
+        share = cpu_seconds / len(self._step_owners)
+        for owner in self._step_owners:
+            reply = self._requests.live.get(owner)
+            if reply is not None:
+                reply.cpu_seconds += share
+                if reply.cpu_seconds > self._cpu_limit_seconds:
+                    over = reply
+        return over
+
+    def _look_if_hung_soon(self) -> None:
+        self._loop.call_soon(self._look_if_hung)
+
+    def _look_if_hung(self) -> None:
+        """Fail every request if nothing is left that could ever wake the guest."""
+        if not (self._busy or self._ops or self._streams.waiting_for_host or self.dead):
+            self._requests.fail_hung()
+
+    # Ends
+
+    def _cause(self, error: Exception) -> BelemError:
+        """Say what ended the isolate, from what was raised in a step."""
+        limits = self._limits
+        if isinstance(error, BelemError):
+            return error
+        if isinstance(error, OverCpu):
+            return CpuLimitExceeded(error.used_seconds * 1000, limits.cpu_ms)
+        if isinstance(error, ProtocolBreach):
+            return IsolateLost("protocol", str(error))
+        if isinstance(error, Trapped):
+            if self._instance.memory_bytes + NEARLY_FULL_BYTES > limits.memory_bytes:
+                return MemoryLimitExceeded(limits.memory_bytes)
+            return IsolateLost("trap", str(error))
+        _log.error("isolate_step_failed", exc_info=error)
+        return IsolateLost("internal", "the host failed in a step")
+
+    def _die(self, error: BelemError) -> None:
+        """Fail the requests, cancel the ops, free the memory. Other isolates do not notice."""
+        if self.dead is not None:
+            return
+        self.dead = error
+        self._tasks.cancel()
+        self._ops.end_all()
+        self._streams.end_all(error)
+        self._requests.fail_all(error)
+        self._records.clear()
+        self._later.clear()
+        if self._long_step is not None:
+            self._long_step.cancelled = True
+            self._freed = self._loop.create_future()
+        else:
+            self._free()
+
+    def _free(self) -> None:
+        self._instance.close()
+        self._ended(self)
+        if self._freed is not None and not self._freed.done():
+            self._freed.set_result(None)
+
+    # Out of the guest: one method for each kind of record
+
+    def _on_nothing(self, id: int, type: int, payload: bytes) -> None:
+        raise ProtocolBreach("a record of kind 0")
+
+    def _on_fault(self, id: int, type: int, payload: bytes) -> None:
+        error = threw(read_object(payload, FAULT_BYTES))
+        text = f"Uncaught {error.message}" + (f"\n{error.stack}" if error.stack else "")
+        self._logs.line(id, self._requests.live.get(id), "error", text)
+
+    def _on_log(self, id: int, type: int, payload: bytes) -> None:
+        self._logs.record(id, self._requests.live.get(id), payload)
+
+    def _on_reply(self, id: int, type: int, payload: bytes) -> None:
+        self._requests.answer(id, type, payload)
+
+    def _on_chunk(self, id: int, type: int, payload: bytes) -> None:
+        stream = self._streams.outbound.get(id)
+        if stream is not None:  # else it was closed here, and the guest does not know yet
+            stream.feed(payload)
+
+    def _on_end(self, id: int, type: int, payload: bytes) -> None:
+        stream = self._streams.outbound.get(id)
+        if stream is not None:
+            stream.end()
+
+    def _on_stream_fail(self, id: int, type: int, payload: bytes) -> None:
+        stream = self._streams.outbound.get(id)
+        if stream is not None:
+            stream.end(threw(read_object(payload, FAULT_BYTES)))
+
+    def _on_throw(self, id: int, type: int, payload: bytes) -> None:
+        self._requests.throw(id, payload)
+
+    def _on_settled(self, id: int, type: int, payload: bytes) -> None:
+        self._requests.settled(id)
+
+    def _on_ack(self, id: int, type: int, payload: bytes) -> None:
+        self._streams.acknowledge(id, read_json(payload, _LONGEST_COUNT))
+
+    def _on_stop(self, id: int, type: int, payload: bytes) -> None:
+        self._streams.stop(id)
+
+    def _on_cancel(self, id: int, type: int, payload: bytes) -> None:
+        self._ops.cancel(id)
+
+    def _on_op(self, id: int, type: int, payload: bytes) -> None:
+        owners = self._step_owners
+        owner = owners[0] if owners.count(owners[0]) == len(owners) else 0
+        self._ops.start(id, type, payload, owner)
+
+    _handlers: ClassVar = (  # by kind
+        _on_nothing,
+        _on_fault,
+        _on_log,
+        _on_reply,
+        _on_chunk,
+        _on_end,
+        _on_stream_fail,
+        _on_throw,
+        _on_settled,
+        _on_ack,
+        _on_stop,
+        _on_cancel,
+        _on_op,
+    )

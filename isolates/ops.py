@@ -1,0 +1,204 @@
+"""Host ops: what guests ask for, run as tasks against capabilities, answered in a later step."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Final
+
+from belem.isolates.capability import Capability
+from belem.isolates.limits import Limits
+from belem.isolates.records import ProtocolBreach, join, json_bytes, pack, read_json, split
+from belem.isolates.streams import OutboundStream, Streams, close_source
+from belem.isolates.tasks import Tasks
+from belem.sdk.abi import ToGuest, Type
+from belem.sdk.errors import BelemError
+from belem.sdk.ops import Answer, Call, Json, Rejection
+
+__all__ = ["Ops", "rejection"]
+
+_log: Final = logging.getLogger("belem.isolates")
+_LONGEST_SLEEP_MS: Final = 2**31 - 1  # what setTimeout can hold
+_RESOLVED: Final = b"null"
+
+
+class _Pending:
+    """An op in flight: a task or a timer, and the request that asked for it (0 if that is not
+    known)."""
+
+    __slots__ = ("cancel", "owner")
+
+    def __init__(self, owner: int) -> None:
+        self.owner = owner
+        self.cancel: Callable[[], object] = _nothing
+
+
+class Ops:
+    """The ops of one isolate."""
+
+    __slots__ = (
+        "_capabilities", "_limits", "_loop", "_pending", "_post", "_post_later", "_streams",
+        "_tasks",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        capabilities: Mapping[str, Capability],
+        limits: Limits,
+        tasks: Tasks,
+        streams: Streams,
+        post: Callable[[bytes, int], None],
+        post_later: Callable[[bytes], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._capabilities = capabilities
+        self._limits = limits
+        self._tasks = tasks
+        self._streams = streams
+        self._post = post
+        self._post_later = post_later
+        self._loop = loop
+        self._pending: dict[int, _Pending] = {}
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def owner(self, id: int) -> int:
+        pending = self._pending.get(id)
+        return pending.owner if pending is not None else 0
+
+    def start(self, id: int, type: int, payload: bytes, owner: int) -> None:
+        """Begin an op; a malformed one is a breach, an impossible one is rejected."""
+        if id in self._pending:
+            raise ProtocolBreach(f"an op with the id {id}, which is in flight")
+        body: bytes | OutboundStream | None = None
+        if type != Type.JSON:
+            payload, rest = split(payload)
+            is_stream = type == Type.JSON_AND_STREAM
+            body = self._streams.open_outbound(rest, owner) if is_stream else rest
+        refusal = self._refusal(payload)
+        if refusal is not None:
+            if isinstance(body, OutboundStream):
+                body.close()
+            self._post(rejection(id, "Error", refusal), owner)
+            return
+        name, method, args = _request(read_json(payload, self._limits.op_json_bytes))
+        pending = self._pending[id] = _Pending(owner)
+        if name == "timer" and body is None:
+            self._sleep(id, pending, method, args)
+            return
+        task = self._tasks.start(self._run(id, pending, name, Call(method, args, body)))
+        pending.cancel = task.cancel
+
+    def cancel(self, id: int) -> None:
+        """Stop an op that the guest no longer wants, and tell the guest that it is over."""
+        pending = self._pending.pop(id, None)
+        if pending is not None:
+            pending.cancel()
+            self._post(_aborted(id), pending.owner)
+
+    def abandon(self) -> None:
+        """Stop every op because no request is left that could want it. The guest hears of it next
+        time."""
+        for id, pending in list(self._pending.items()):
+            pending.cancel()
+            self._post_later(_aborted(id))
+        self._pending.clear()
+
+    def end_all(self) -> None:
+        """The isolate has ended; tasks are cancelled by their owner."""
+        for pending in self._pending.values():
+            pending.cancel()
+        self._pending.clear()
+
+    def _refusal(self, payload: bytes) -> str | None:
+        limits = self._limits
+        if len(self._pending) >= limits.max_pending_ops:
+            return f"Too many operations are pending; the limit is {limits.max_pending_ops}."
+        if len(payload) > limits.op_json_bytes:
+            return (
+                f"The operation's arguments are {len(payload)} bytes of JSON; "
+                f"the limit is {limits.op_json_bytes}."
+            )
+        return None
+
+    def _sleep(self, id: int, pending: _Pending, method: str, args: Json) -> None:
+        """Timers are ops without a task: they are the most frequent, and need nothing but the
+        loop's clock."""
+        value = args[0] if isinstance(args, list) and args else 0
+        if method != "sleep" or isinstance(value, bool) or not isinstance(value, int | float):
+            raise ProtocolBreach("a timer that is not a sleep of a number of milliseconds")
+        seconds = min(max(value, 0), _LONGEST_SLEEP_MS) / 1000
+        pending.cancel = self._loop.call_later(seconds, self._finish, id, pending, None).cancel
+
+    def _finish(self, id: int, pending: _Pending, record: bytes | None) -> None:
+        """Hand over a result, unless the op was cancelled meanwhile."""
+        if self._pending.get(id) is pending:
+            del self._pending[id]
+            self._post(record or pack(ToGuest.RESOLVE, id, Type.JSON, _RESOLVED), pending.owner)
+
+    async def _run(self, id: int, pending: _Pending, name: str, call: Call) -> None:
+        try:
+            capability = self._capabilities.get(name)
+            if capability is None:
+                raise Rejection(f"There is no capability {name[:100]!r} here.")
+            answer = await capability(call)
+            self._resolve(id, pending, answer)
+        except Rejection as error:
+            self._finish(id, pending, rejection(id, error.name, error.message, error.properties))
+        except BelemError as error:
+            self._finish(id, pending, rejection(id, "Error", error.message))
+        except (
+            Exception
+        ):  # the boundary of the op: the guest must not see what broke inside the host
+            _log.exception("isolate_op_failed", extra={"capability": name})
+            self._finish(id, pending, rejection(id, "Error", "internal error"))
+        finally:
+            if isinstance(call.body, OutboundStream):
+                call.body.close()
+
+    def _resolve(self, id: int, pending: _Pending, answer: Answer) -> None:
+        value = _RESOLVED if answer.value is None else json_bytes(answer.value)
+        body = answer.body
+        if body is None:
+            self._finish(id, pending, pack(ToGuest.RESOLVE, id, Type.JSON, value))
+        elif isinstance(body, bytes):
+            self._finish(
+                id, pending, pack(ToGuest.RESOLVE, id, Type.JSON_AND_BYTES, join(value, body))
+            )
+        else:
+            self._resolve_stream(id, pending, value, body)
+
+    def _resolve_stream(
+        self, id: int, pending: _Pending, value: bytes, body: AsyncIterator[bytes]
+    ) -> None:
+        if self._pending.get(id) is not pending or self._streams.full:
+            self._tasks.start(close_source(body))
+            self._finish(id, pending, rejection(id, "Error", "Too many streams are open."))
+            return
+        stream = self._streams.open_inbound(body, pending.owner)
+        payload = join(value, stream.id.to_bytes(4, "little"))
+        self._finish(id, pending, pack(ToGuest.RESOLVE, id, Type.JSON_AND_STREAM, payload))
+        self._streams.start(stream)
+
+
+def _request(value: Json) -> tuple[str, str, Json]:
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 3:
+        name, method, args = value
+        if isinstance(name, str) and isinstance(method, str):
+            return name, method, args
+    raise ProtocolBreach("an op that is not [capability, method, args]")
+
+
+def rejection(
+    id: int, name: str, message: str, properties: Mapping[str, Json] | None = None
+) -> bytes:
+    error: Json = {"name": name, "message": message, "properties": properties or {}}
+    return pack(ToGuest.REJECT, id, Type.JSON, json_bytes(error))
+
+
+def _aborted(id: int) -> bytes:
+    return rejection(id, "AbortError", "The operation was aborted")
+
+
+def _nothing() -> None:
+    return None

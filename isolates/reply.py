@@ -1,0 +1,81 @@
+"""A request in an isolate, and its reply: one object, because there is one of it for each
+request."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from belem.sdk.errors import BelemError
+
+__all__ = ["Reply"]
+
+
+class Reply:
+    """What a handler answered. Made by `Isolate.dispatch`.
+
+    `body` is bytes when the guest handed it over whole, else an iterator to be read once. `settled`
+    waits for everything that belongs to the request; `aclose` says that the client is gone. States
+    only move forward: waiting, then answered (or failed), then settled; each is set before anybody
+    is woken.
+    """
+
+    __slots__ = (
+        "_on_close", "_waiter", "answered", "body", "cpu_seconds", "future", "head", "id",
+        "is_settled", "log_bytes_left", "timer",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        id: int,
+        future: asyncio.Future[None],
+        on_close: Callable[["Reply"], None],
+        log_bytes: int,
+    ) -> None:
+        self.id = id
+        self.head = ""
+        self.body: bytes | AsyncIterator[bytes] | None = None
+        self.cpu_seconds = 0.0
+        self.is_settled = False
+        # For the isolate only.
+        self.answered = False
+        self.future = future
+        self.timer: asyncio.TimerHandle | None = None
+        self.log_bytes_left = log_bytes
+        self._on_close = on_close
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def cpu_ms(self) -> float:
+        """Return the CPU time charged to this request so far (shared steps are shared out
+        evenly)."""
+        return self.cpu_seconds * 1000
+
+    async def settled(self) -> None:
+        """Wait until the reply and every `waitUntil` are over, cut off, or lost with the
+        isolate."""
+        if self.is_settled:
+            return
+        if self._waiter is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._waiter)
+
+    async def aclose(self) -> None:
+        """The client is gone, or wants no more: cancel what is left of the reply. Safe to call
+        twice."""
+        self._on_close(self)
+
+    # For the isolate only.
+
+    def fail(self, error: BelemError) -> None:
+        """Make `dispatch` raise, if it has not returned."""
+        if not self.answered:
+            self.answered = True
+            if not self.future.done():
+                self.future.set_exception(error)
+
+    def settle(self) -> None:
+        self.is_settled = True
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,191 @@
+"""The requests of one isolate, from their event until they have settled.
+
+A request is over for the host when the guest says SETTLED, when `waitUntil` has had its time, when
+nothing is left that could make it go on, or when the isolate ends. The guest may speak of it a
+little longer: a record for an id that was given out is then ignored, one for an id that never was
+is a breach.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from belem.isolates.errors import GuestHung, IsolateBusy, IsolateLost
+from belem.isolates.limits import Limits
+from belem.isolates.logs import Logs
+from belem.isolates.records import ProtocolBreach, pack, read_object, split
+from belem.isolates.reply import Reply
+from belem.isolates.streams import OutboundStream, Streams, threw
+from belem.sdk.abi import ToGuest, Type
+from belem.sdk.errors import BelemError
+
+__all__ = ["Requests", "again"]
+
+FAULT_BYTES: Final = 1 << 20
+_CUT_TEXT: Final = (
+    "waitUntil() tasks did not complete within the allowed time after the response was sent or "
+    "the client disconnected, and have been cancelled."
+)
+_HUNG_WAIT_TEXT: Final = (
+    "A waitUntil() task can never finish: nothing is left that could resolve its promise."
+)
+
+
+class Requests:
+    """The table of requests that have not settled."""
+
+    __slots__ = (
+        "_answered", "_last_id", "_limits", "_logs", "_loop", "_on_last", "_post", "_streams",
+        "live",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        limits: Limits,
+        logs: Logs,
+        streams: Streams,
+        post: Callable[[bytes, int], None],
+        on_last: Callable[[], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.live: dict[int, Reply] = {}
+        self._limits = limits
+        self._logs = logs
+        self._streams = streams
+        self._post = post
+        self._on_last = on_last
+        self._loop = loop
+        self._last_id = 0
+        self._answered: list[Reply] = []  # in this step; their clocks start after it
+
+    def open(self) -> Reply:
+        """Begin a request, or raise `IsolateBusy`."""
+        limit = self._limits.max_requests
+        if len(self.live) >= limit:
+            raise IsolateBusy(
+                f"The isolate has {len(self.live)} requests in flight; the limit is {limit}."
+            )
+        self._last_id = id = self._last_id + 1
+        reply = self.live[id] = Reply(
+            id, self._loop.create_future(), self.close, self._limits.log_bytes
+        )
+        return reply
+
+    def known(self, id: int) -> Reply | None:
+        """Return a request, None for one that is over here; raise for one that never was."""
+        reply = self.live.get(id)
+        if reply is None and not 0 < id <= self._last_id:
+            raise ProtocolBreach(f"a request {id} that was never sent")
+        return reply
+
+    # What the guest says
+
+    def answer(self, id: int, type: int, payload: bytes) -> None:
+        """Take a REPLY."""
+        reply = self.known(id)
+        body: bytes | OutboundStream | None = None
+        head = payload
+        if type != Type.TEXT:
+            head, rest = split(payload)
+            is_stream = type == Type.TEXT_AND_STREAM
+            body = self._streams.open_outbound(rest, id) if is_stream else rest
+        if reply is None or reply.future.cancelled():
+            if isinstance(body, OutboundStream):
+                body.close()
+            return
+        if reply.answered:
+            raise ProtocolBreach(f"a second reply to request {id}")
+        reply.head = head.decode("utf-8", "replace")
+        reply.body = body
+        reply.answered = True
+        self._answered.append(reply)
+        reply.future.set_result(None)
+
+    def throw(self, id: int, payload: bytes) -> None:
+        """Take a THROW."""
+        error = threw(read_object(payload, FAULT_BYTES))
+        reply = self.known(id)
+        if reply is not None:
+            reply.fail(error)
+            self._answered.append(reply)
+
+    def settled(self, id: int) -> None:
+        """Take a SETTLED."""
+        reply = self.known(id)
+        if reply is not None:
+            self._settle(reply)
+
+    # Ends
+
+    def close(self, reply: Reply) -> None:
+        """The client is gone: tell the guest, once, and start the clock for what it may still
+        do."""
+        if reply.is_settled or reply.timer is not None:
+            return
+        if isinstance(reply.body, OutboundStream):
+            reply.body.drop()
+        self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
+        self._start_clock(reply)
+
+    def fail_all(self, error: BelemError) -> None:
+        """The isolate has ended."""
+        live, self.live = self.live, {}
+        for reply in live.values():
+            reply.fail(again(error))
+            reply.settle()
+
+    def fail_hung(self) -> None:
+        """Nothing can wake the guest any more: every request ends here."""
+        for reply in list(self.live.values()):
+            if not reply.answered:
+                reply.fail(GuestHung())
+            elif isinstance(reply.body, OutboundStream) and not reply.body.ended:
+                reply.body.end(GuestHung())
+            else:
+                self._logs.line(reply.id, reply, "warn", _HUNG_WAIT_TEXT)
+            self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
+            self._settle(reply)
+
+    def start_clocks(self) -> None:
+        """Give each request that answered in this step its time for `waitUntil`."""
+        for reply in self._answered:
+            body = reply.body
+            if isinstance(body, OutboundStream) and not body.ended:
+                body.on_end = partial(self._start_clock, reply)
+            elif not reply.is_settled:
+                self._start_clock(reply)
+        self._answered.clear()
+
+    def _start_clock(self, reply: Reply) -> None:
+        if reply.timer is None and not reply.is_settled:
+            seconds = self._limits.wait_until_seconds
+            reply.timer = self._loop.call_later(seconds, self._cut, reply)
+
+    def _cut(self, reply: Reply) -> None:
+        """`waitUntil` has had its time."""
+        self._logs.line(reply.id, reply, "warn", _CUT_TEXT)
+        self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
+        self._settle(reply)
+
+    def _settle(self, reply: Reply) -> None:
+        if self.live.pop(reply.id, None) is None:
+            return
+        if self._streams.inbound:
+            self._streams.close_inbound_of(reply.id)
+        body = reply.body
+        if isinstance(body, OutboundStream) and not body.ended:
+            body.end(IsolateLost("protocol", "the request settled before its body ended"))
+        if not reply.answered:
+            reply.fail(IsolateLost("protocol", "the request settled without a reply"))
+        reply.settle()
+        if not self.live:
+            self._on_last()
+
+
+def again(error: BelemError) -> BelemError:
+    """Return an equal error: the tracebacks of several requests must not grow into each other."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.args = error.args
+    copy.__dict__.update(error.__dict__)
+    return copy

@@ -1,0 +1,86 @@
+"""Where steps run: the first slice on the event loop, whatever is longer on a few threads, in
+turns.
+
+A hop to a thread costs more than a whole short request, and a long step on the loop would hold up
+everybody. The same fibre is polled on, wherever it began; wasmtime releases the GIL while it runs.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from typing import Final
+
+from belem.isolates.wasm import Instance
+
+__all__ = ["Outcome", "Scheduler", "Step"]
+
+_TURN_SECONDS: Final = 0.05  # a long step gives its thread to the next one after this much CPU time
+
+
+class Outcome(Enum):
+    """Why a step came back."""
+
+    ENDED = "ended"
+    OVER_CPU = "over cpu"
+    CANCELLED = "cancelled"
+
+
+class Step:
+    """A step that has outlived its first slice. A thread runs it; `cancelled` is set by the
+    loop."""
+
+    __slots__ = ("cancelled", "cpu_seconds", "instance", "limit_seconds")
+
+    def __init__(self, instance: Instance, cpu_seconds: float, limit_seconds: float) -> None:
+        self.instance = instance
+        self.cpu_seconds = cpu_seconds
+        self.limit_seconds = limit_seconds
+        self.cancelled = False
+
+    def run(self) -> Outcome | None:
+        """Poll until there is an outcome, or this turn is over (None)."""
+        turn_ends = self.cpu_seconds + _TURN_SECONDS
+        while self.cpu_seconds < turn_ends:
+            if self.cancelled:
+                return Outcome.CANCELLED
+            if self.cpu_seconds > self.limit_seconds:
+                return Outcome.OVER_CPU
+            started = time.thread_time()
+            ended = self.instance.poll()
+            self.cpu_seconds += time.thread_time() - started
+            if ended:
+                return Outcome.ENDED
+        return None
+
+
+class Scheduler:
+    """A small named pool of threads for the long steps of all isolates of a host."""
+
+    def __init__(self, *, threads: int | None = None) -> None:
+        self._threads = threads or min(4, os.cpu_count() or 1)
+        self._executor: ThreadPoolExecutor | None = None
+
+    def run(
+        self, step: Step, loop: asyncio.AbstractEventLoop, done: Callable[[Step, Outcome], None]
+    ) -> None:
+        """Run a step to its outcome, then call `done` on the loop."""
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="belem-step")
+
+        def turn_over(future: asyncio.Future[Outcome | None]) -> None:
+            outcome = future.result()
+            if outcome is None:
+                self.run(step, loop, done)
+            else:
+                done(step, outcome)
+
+        loop.run_in_executor(self._executor, step.run).add_done_callback(turn_over)
+
+    def close(self) -> None:
+        """Let the threads go. Every step must have come back."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True)
+            self._executor = None
