@@ -92,6 +92,11 @@ class Isolate:
         return len(self._requests.live)
 
     @property
+    def in_long_step(self) -> bool:
+        """Return whether a step has outlived its first slice: new events wait for its end."""
+        return self._long_step is not None
+
+    @property
     def memory_bytes(self) -> int:
         """Return the size of the guest's memory, 0 once the isolate is dead."""
         return 0 if self.dead is not None else self._instance.memory_bytes
@@ -292,7 +297,9 @@ class Isolate:
         self._tasks.cancel()
         self._ops.end_all()
         self._streams.end_all(error)
-        self._requests.fail_all(error)
+        heads = [RECORD.unpack_from(record) for record in self._records]
+        unseen = {id for kind, id, _, _ in heads if kind == ToGuest.EVENT}
+        self._requests.fail_all(error, unseen)
         self._records.clear()
         self._later.clear()
         if self._long_step is not None:

@@ -7,7 +7,7 @@ is a breach.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import Final
 
@@ -128,11 +128,14 @@ class Requests:
         self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
         self._start_clock(reply)
 
-    def fail_all(self, error: BelemError) -> None:
-        """The isolate has ended."""
+    def fail_all(self, error: BelemError, unseen: Set[int]) -> None:
+        """The isolate has ended. The requests whose event no step took can go to another one."""
         live, self.live = self.live, {}
         for reply in live.values():
-            reply.fail(again(error))
+            if reply.id in unseen:
+                reply.fail(IsolateLost("ended", error.message, delivered=False))
+            else:
+                reply.fail(again(error))
             reply.settle()
 
     def fail_hung(self) -> None:
