@@ -1,0 +1,122 @@
+"""`belem serve`: run a host that workers are deployed to."""
+
+import asyncio
+import signal
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+import click
+import uvloop
+
+from belem.runtime.server import AUTO, ServeSettings, Started, set_up_logging
+from belem.runtime.server import serve as serve_host
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Directory for versions, KV and the token; made if it is not there.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address for requests.")
+@click.option("--port", default=8787, show_default=True, help="Port for requests; 0 is any.")
+@click.option(
+    "--control-host", default="127.0.0.1", show_default=True, help="Address for deployments."
+)
+@click.option("--control-port", default=8788, show_default=True, help="Port for deployments.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the token that deployments need; made if it is not there. [default: DATA/token]",
+)
+@click.option(
+    "--inference",
+    default=AUTO,
+    show_default=True,
+    metavar="ADDRESS|auto",
+    help="The inference daemon (unix:PATH or HOST:PORT); auto starts one when a worker needs it.",
+)
+@click.option(
+    "--allow-private-fetch",
+    is_flag=True,
+    help="Let workers fetch from private and loopback addresses.",
+)
+@click.option("--access-log", is_flag=True, help="Log every request, and not only failed ones.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Shape of the log lines on stderr.",
+)
+def serve(
+    *,
+    data: Path,
+    host: str,
+    port: int,
+    control_host: str,
+    control_port: int,
+    token_file: Path | None,
+    inference: str,
+    allow_private_fetch: bool,
+    access_log: bool,
+    log_format: Literal["text", "json"],
+) -> None:
+    """Run a host for workers. SIGTERM and Ctrl-C drain it; a second one ends it."""
+    set_up_logging(log_format)
+    settings = ServeSettings(
+        data=data,
+        host=host,
+        port=port,
+        control_host=control_host,
+        control_port=control_port,
+        token_file=token_file,
+        inference=inference,
+        allow_private_fetch=allow_private_fetch,
+        access_log=access_log,
+    )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_until_stopped(settings))
+
+
+async def _until_stopped(settings: ServeSettings) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+
+    def stop_or_leave() -> None:
+        if stop.is_set():
+            task.cancel()
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop_or_leave)
+    try:
+        await serve_host(settings, stop=stop, announce=_announce)
+    except asyncio.CancelledError:
+        click.echo("Stopped before everything was finished.", err=True)
+
+
+def _announce(started: Started) -> None:
+    running = [name for name, runs in started.workers.items() if runs]
+    broken = [name for name, runs in started.workers.items() if not runs]
+    lines = [
+        ("workers", f"http://NAME.localhost:{started.port}/ and {started.url}/NAME/"),
+        ("control API", started.control_url),
+        ("token file", str(started.token_file)),
+        ("live", ", ".join(running) or "none yet"),
+        (
+            "deploy",
+            f"belem deploy PATH --host {started.control_url} --token-file {started.token_file}",
+        ),
+    ]
+    if broken:
+        lines.insert(4, ("failed", f"{', '.join(broken)} (the log says why)"))
+    click.echo(f"Belem {version('belem')} is ready")
+    for name, value in lines:
+        click.echo(f"  {name:<12} {value}")

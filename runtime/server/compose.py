@@ -1,0 +1,129 @@
+"""The composition: from what a worker is (an `Upload`) to something that runs.
+
+The one place in a server process that knows both isolates and bindings.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from belem.bindings.ai import AIBinding, InferenceClient
+from belem.bindings.aiokv import SQLiteStore, Store
+from belem.bindings.crypto import Crypto
+from belem.bindings.fetch import Fetch
+from belem.bindings.kv import KVNamespace
+from belem.isolates import Capability, Guest, Host, Limits, Program, Script
+from belem.isolates.guests.js import javascript
+from belem.runtime.control import Binding, Upload
+from belem.runtime.server.pool import Revision
+from belem.sdk import Json
+
+__all__ = ["Composer", "extension_scripts", "open_composer"]
+
+# The guest halves of the bindings are part of the base image, which all workers share.
+_EXTENSIONS: Final = ("crypto", "fetch", "kv", "ai")
+_GUEST_TYPES: Final = {"ai": "ai", "kv_namespace": "kv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Composer:
+    """What the workers of one process share."""
+
+    host: Host
+    store: Store
+    ai: AIBinding
+    crypto: Crypto
+    guest: Guest
+    limits: Limits
+    allow_private_fetch: bool
+
+    async def build(self, upload: Upload, *, version: str, own_namespaces: bool) -> Revision:
+        """Build the worker's image and gather its capabilities; raise `LoadError` if it fails.
+
+        `own_namespaces` keeps a KV namespace without an id apart from other workers' of the same
+        name.
+        """
+        limits = self.limits
+        if upload.cpu_ms is not None:
+            limits = replace(limits, cpu_ms=upload.cpu_ms)
+        program = Program(
+            main=upload.main_module,
+            modules=upload.modules,
+            configuration=_configuration(upload, limits),
+        )
+        image = await self.host.build(self.guest, program, limits)
+        # Connections of its own: one worker's slow peers must not hold up another's requests.
+        fetch = Fetch(allow_private=self.allow_private_fetch)
+        capabilities: dict[str, Capability] = {"crypto": self.crypto, "fetch": fetch}
+        worker = upload.worker if own_namespaces else None
+        for binding in upload.bindings:
+            capabilities[binding.name] = self._capability(binding, worker)
+        return Revision(version, image, capabilities, limits, resources=(fetch,))
+
+    def _capability(self, binding: Binding, worker: str | None) -> Capability:
+        match binding.type:
+            case "ai":
+                return self.ai
+            case "kv_namespace":
+                return KVNamespace(self.store, _namespace(binding, worker))
+
+
+@contextlib.asynccontextmanager
+async def open_composer(
+    *,
+    cache_directory: Path,
+    kv_file: Path,
+    inference_address: str,
+    allow_private_fetch: bool,
+    limits: Limits | None = None,
+) -> AsyncGenerator[Composer, None]:
+    """Open what workers share. The store closes last: requests may write until the end."""
+    kv_file.parent.mkdir(parents=True, exist_ok=True)
+    async with contextlib.AsyncExitStack() as stack:
+        store = await stack.enter_async_context(SQLiteStore(kv_file))
+        client = await stack.enter_async_context(InferenceClient(inference_address))
+        crypto = await stack.enter_async_context(Crypto())
+        host = await stack.enter_async_context(Host(cache_directory))
+        yield Composer(
+            host=host,
+            store=store,
+            ai=AIBinding(client),
+            crypto=crypto,
+            guest=javascript(extensions=extension_scripts()),
+            limits=limits or Limits(),
+            allow_private_fetch=allow_private_fetch,
+        )
+
+
+def extension_scripts() -> list[Script]:
+    """Read the guest halves of the bindings, in the order in which they are loaded."""
+    return [
+        Script(
+            f"belem:{name}",
+            files(f"belem.bindings.{name}").joinpath("guest.js").read_text(encoding="utf-8"),
+        )
+        for name in _EXTENSIONS
+    ]
+
+
+def _configuration(upload: Upload, limits: Limits) -> Mapping[str, Json]:
+    return {
+        "bindings": [
+            {"name": binding.name, "type": _GUEST_TYPES[binding.type]}
+            for binding in upload.bindings
+        ],
+        "vars": upload.vars,
+        "compatibility_date": upload.compatibility_date,
+        "compatibility_flags": list(upload.compatibility_flags),
+        "waitUntilMs": round(limits.wait_until_seconds * 1000),
+    }
+
+
+def _namespace(binding: Binding, worker: str | None) -> str:
+    if binding.namespace_id is not None:
+        return binding.namespace_id
+    # An id has no slash, so a worker's own namespace is nobody's id.
+    return binding.name if worker is None else f"{worker}/{binding.name}"

@@ -1,0 +1,218 @@
+"""The data plane's one ASGI callable: HTTP in, a fetch event to an isolate, the reply out.
+
+No framework stands in this path: a router and its response objects cost a third of the whole
+request.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from belem.isolates import Event, GuestThrew, Reply
+from belem.runtime.server.client import Client, Receive, Send
+from belem.runtime.server.errors import BadReply, ClientGone, NoSuchWorker, ResponseBroken
+from belem.runtime.server.failures import Outcome, describe
+from belem.runtime.server.pages import Explanation, render
+from belem.runtime.server.requests import (
+    RequestLimits,
+    Scope,
+    event_head,
+    plan_body,
+    ray_id,
+    request_host,
+)
+from belem.runtime.server.responses import NULL_BODY_STATUSES, ReplyHead, read_reply_head
+
+__all__ = ["Dispatch", "Explain", "RequestEvent", "Route", "Router", "Target"]
+
+Explain = Callable[[GuestThrew], Explanation | None]
+
+
+class Target(Protocol):
+    """What a route leads to."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def dispatch(self, event: Event, /) -> Reply:
+        """Hand the event to an isolate and return when the head of its reply is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The worker for a request, and the start of the path that chose it, hidden from it."""
+
+    target: Target
+    prefix: bytes = b""
+
+
+Router = Callable[[str, bytes], Route | None]
+"""From the Host header and the raw path to a route. Called for every request: keep it short."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestEvent:
+    """One finished request. `path` has no query string: a log is no place for it."""
+
+    worker: str | None
+    method: str
+    path: str
+    status: int | None
+    duration_ms: float
+    outcome: Outcome
+    ray: str
+    error: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """What is known of a request so far; the failure path and the request event read it."""
+
+    scope: Scope
+    client: Client
+    ray: str
+    target: Target | None = None
+    status: int | None = None
+
+
+class Dispatch:
+    """Answer requests from workers. One object serves one port."""
+
+    def __init__(
+        self,
+        router: Router,
+        *,
+        on_request: Callable[[RequestEvent], None],
+        explain: Explain | None = None,
+        limits: RequestLimits | None = None,
+    ) -> None:
+        self._router = router
+        self._on_request = on_request
+        self._explain = explain
+        self._limits = limits or RequestLimits()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] != "http":
+            raise ResponseBroken(f"The data plane serves http, not {scope['type']}.")
+        started_s = time.perf_counter()
+        exchange = _Exchange(scope, Client(receive, send, self._limits), ray_id())
+        outcome, error = Outcome.OK, None
+        try:
+            await self._serve(exchange)
+        except ClientGone:
+            outcome = Outcome.CANCELED
+        except asyncio.CancelledError:
+            outcome = Outcome.CANCELED
+            raise
+        except Exception as failure:  # the boundary of a request: everything becomes a page
+            error = exchange.client.body_error or failure
+            outcome = await self._fail(exchange, error)
+        finally:
+            self._report(exchange, started_s, outcome, error)
+        if error is not None and outcome is Outcome.STREAM_DISCONNECTED:
+            raise ResponseBroken("The response body failed after its headers were sent.") from error
+
+    async def _serve(self, exchange: _Exchange) -> None:
+        scope, client = exchange.scope, exchange.client
+        host = request_host(scope)
+        route = self._router(host, scope["raw_path"])
+        if route is None:
+            raise NoSuchWorker(f"No worker is deployed at {host}.")
+        exchange.target = route.target
+        head = event_head(scope, host, prefix=route.prefix, ray=exchange.ray, limits=self._limits)
+        body = await client.body(plan_body(scope, self._limits))
+        async with client:
+            reply = await route.target.dispatch(Event("fetch", head, body))
+            await self._answer(exchange, reply)
+
+    async def _answer(self, exchange: _Exchange, reply: Reply) -> None:
+        complete = False
+        try:
+            head = read_reply_head(reply.head)
+            body = reply.body
+            is_head = exchange.scope["method"] == "HEAD"
+            exchange.status = head.status
+            headers = [*head.headers, *_framing(head, body, is_head=is_head)]
+            headers.append((b"cf-ray", exchange.ray.encode()))
+            await exchange.client.start(head.status, headers)
+            if body is None or isinstance(body, bytes):
+                bodiless = is_head or head.status in NULL_BODY_STATUSES
+                await exchange.client.finish(b"" if body is None or bodiless else body)
+                complete = True
+            elif is_head or head.status in NULL_BODY_STATUSES:
+                await exchange.client.finish()
+            else:
+                async for chunk in body:
+                    if chunk:  # an empty chunk would end a chunked body
+                        await exchange.client.write(chunk)
+                await exchange.client.finish()
+                complete = True
+        finally:
+            # Tells the guest to stop producing; nothing to tell when it has finished.
+            if not complete:
+                await reply.aclose()
+
+    async def _fail(self, exchange: _Exchange, error: BaseException) -> Outcome:
+        if exchange.client.response_started:
+            return Outcome.STREAM_DISCONNECTED
+        failure = describe(error)
+        explanation = _explanation(error, self._explain) if self._explain is not None else None
+        accept = b",".join(v for n, v in exchange.scope["headers"] if n == b"accept")
+        page = render(failure, ray=exchange.ray, accept=accept, explanation=explanation)
+        headers = page.headers
+        if failure.outcome is Outcome.REFUSED:
+            # The rest of a refused request is not read, so the connection cannot be used again.
+            headers = [*headers, (b"connection", b"close")]
+        exchange.status = page.status
+        await exchange.client.start(page.status, headers)
+        await exchange.client.finish(page.body)
+        return failure.outcome
+
+    def _report(
+        self,
+        exchange: _Exchange,
+        started_s: float,
+        outcome: Outcome,
+        error: BaseException | None,
+    ) -> None:
+        self._on_request(
+            RequestEvent(
+                worker=exchange.target.name if exchange.target is not None else None,
+                method=exchange.scope["method"],
+                path=exchange.scope["path"],
+                status=exchange.status,
+                duration_ms=(time.perf_counter() - started_s) * 1000,
+                outcome=outcome,
+                ray=exchange.ray,
+                error=error,
+            )
+        )
+
+
+def _framing(
+    head: ReplyHead, body: bytes | AsyncIterator[bytes] | None, *, is_head: bool
+) -> list[tuple[bytes, bytes]]:
+    if head.status in (204, 304):
+        return []
+    if head.status == 205:
+        return [(b"content-length", b"0")]
+    if isinstance(body, bytes) and body:
+        length: int | None = len(body)
+    elif is_head:
+        length = head.content_length
+    else:
+        length = 0 if body is None or isinstance(body, bytes) else None
+    # Without a length the server sends the body in chunks.
+    return [] if length is None else [(b"content-length", b"%d" % length)]
+
+
+def _explanation(error: BaseException, explain: Explain) -> Explanation | None:
+    if isinstance(error, GuestThrew):
+        return explain(error)
+    if isinstance(error, BadReply):
+        return Explanation("TypeError", error.message)
+    return None

@@ -1,0 +1,130 @@
+"""Run ASGI applications on sockets: bind, serve, drain. Signals belong to the caller."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from typing import Any, Final
+
+import uvicorn
+
+from belem.runtime.server.errors import PortInUse, ResponseBroken
+from belem.runtime.server.protocol import BoundedHttpProtocol
+
+__all__ = ["Listener", "bind", "serving"]
+
+# Any: ASGI's scope and messages are untyped dictionaries.
+AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+_BACKLOG: Final = 2048
+_KEEP_ALIVE_SECONDS: Final = 75
+
+
+class Listener:
+    """A bound socket and its address; it listens once it is served."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.host: str = sock.getsockname()[0]
+        self.port: int = sock.getsockname()[1]
+
+    @property
+    def url(self) -> str:
+        """The address as a URL that works from this machine."""
+        host = {"0.0.0.0": "localhost", "::": "localhost", "127.0.0.1": "localhost"}.get(self.host)
+        if host is None:
+            host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+def bind(host: str, port: int, *, flag: str = "--port") -> Listener:
+    """Bind a TCP socket; port 0 is any. `flag` names the option in the error."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # Restarting must not wait for old connections' TIME_WAIT.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        # Listen at once: on Linux a second process could bind too, and fail only later.
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"Port {port} on {host} is in use. Stop the program that has it, or choose "
+                "another: "
+                f"{flag} {port + 1 if port < 65535 else port - 1} ({flag} 0 takes any free one)."
+            ) from error
+        raise PortInUse(f"Cannot listen on {host}:{port}: {error.strerror}.") from error
+    sock.setblocking(False)
+    return Listener(sock)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    app: AsgiApp, listener: Listener, *, drain_seconds: float = 10.0
+) -> AsyncGenerator[None, None]:
+    """Serve `app` on `listener` for the length of the block.
+
+    On exit the socket stops to accept, idle connections close, and requests in flight have
+    `drain_seconds` before they are cancelled. The block starts when connections are accepted.
+    """
+    config = uvicorn.Config(
+        app,
+        http=BoundedHttpProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(drain_seconds)),
+    )
+    server = _Server(config)
+    _quiet_uvicorn()
+    task = asyncio.create_task(server.serve(sockets=[listener.sock]))
+    try:
+        started = asyncio.create_task(server.ready.wait())
+        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        if task.done():
+            await task
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its signal handlers, and with an event for "accepting"."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+def _quiet_uvicorn() -> None:
+    """Keep uvicorn's warnings and errors, but for those that dispatch has reported already."""
+    logger = logging.getLogger("uvicorn.error")
+    logger.setLevel(logging.WARNING)
+    if not any(isinstance(existing, _Reported) for existing in logger.filters):
+        logger.addFilter(_Reported())
+
+
+class _Reported(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, ResponseBroken | asyncio.CancelledError)

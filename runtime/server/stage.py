@@ -1,0 +1,141 @@
+"""Where deployed workers run: routes to live workers, and the control plane's `Stage`."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from belem.isolates import Event, LoadError, LogLine, MemoryLimitExceeded, Reply
+from belem.runtime.control import Prepared, Upload, Version
+from belem.runtime.control.errors import NoHandlers, ValidationFailed
+from belem.runtime.server.compose import Composer
+from belem.runtime.server.dispatch import Route
+from belem.runtime.server.errors import WorkerUnavailable
+from belem.runtime.server.live import LiveWorker
+from belem.runtime.server.pool import Revision
+
+__all__ = ["LiveStage", "PreparedRevision", "WorkerLog"]
+
+WorkerLog = Callable[[str, LogLine], None]
+
+_FIRST_SEGMENT: Final = re.compile(rb"/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=/|$)")
+_REMOVED_GRACE_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRevision:
+    """A built version."""
+
+    revision: Revision
+
+    async def aclose(self) -> None:
+        """Let go of it, unused."""
+        await self.revision.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenWorker:
+    """A worker whose active version cannot be built on this host: its requests are told so."""
+
+    name: str
+
+    async def dispatch(self, event: Event) -> Reply:
+        """Refuse the request."""
+        raise WorkerUnavailable(
+            "The worker's version could not be started; the host's log says why."
+        )
+
+
+class LiveStage:
+    """All live workers of a process, found by host name or by the first part of the path."""
+
+    def __init__(
+        self,
+        composer: Composer,
+        *,
+        port: int,
+        log: WorkerLog,
+        on_ai: Callable[[], None],
+    ) -> None:
+        self._composer = composer
+        self._port = port
+        self._log = log
+        self._on_ai = on_ai
+        self._workers: dict[str, LiveWorker | BrokenWorker] = {}
+
+    @property
+    def workers(self) -> Mapping[str, bool]:
+        """The workers by name, and whether each one runs."""
+        return {name: isinstance(at, LiveWorker) for name, at in sorted(self._workers.items())}
+
+    def url(self, worker: str) -> str:
+        """Return the address at which the worker answers."""
+        return f"http://{worker}.localhost:{self._port}/"
+
+    def route(self, host: str, path: bytes) -> Route | None:
+        """Find the worker: `<name>.localhost` (or of any domain), else `/<name>/…` on any host."""
+        label, dot, _ = host.partition(".")
+        if dot and (worker := self._workers.get(label)) is not None:
+            return Route(worker)
+        match = _FIRST_SEGMENT.match(path)
+        if match is None:
+            return None
+        worker = self._workers.get(match[1].decode("ascii"))
+        return None if worker is None else Route(worker, match[0])
+
+    async def prepare(self, upload: Upload) -> PreparedRevision:
+        """Build the upload; what is wrong with it becomes an error of the control API."""
+        try:
+            revision = await self._composer.build(upload, version="", own_namespaces=True)
+        except MemoryLimitExceeded as error:
+            raise ValidationFailed(error.message) from error
+        except LoadError as error:
+            raise _refusal(error) from error
+        for line in revision.image.logs:
+            self._log(upload.worker, line)
+        return PreparedRevision(revision)
+
+    async def go_live(self, version: Version, prepared: Prepared) -> None:
+        """Send the worker's new requests to this version."""
+        assert isinstance(prepared, PreparedRevision)
+        name = version.upload.worker
+        revision = replace(prepared.revision, version=version.id)
+        worker = self._workers.get(name)
+        if isinstance(worker, LiveWorker):
+            worker.swap(revision)
+        else:
+            self._workers[name] = LiveWorker(
+                name, self._composer.host, revision, log=lambda line: self._log(name, line)
+            )
+        if any(binding.type == "ai" for binding in version.upload.bindings):
+            self._on_ai()
+
+    def mark_broken(self, worker: str) -> None:
+        """Answer the worker's requests with an error until its next deploy."""
+        self._workers[worker] = BrokenWorker(worker)
+
+    async def remove(self, worker: str) -> None:
+        """Take the worker off the air; requests in flight have some seconds to finish."""
+        removed = self._workers.pop(worker, None)
+        if isinstance(removed, LiveWorker):
+            await removed.drain(grace_seconds=_REMOVED_GRACE_SECONDS)
+
+    async def drain(self, *, grace_seconds: float) -> None:
+        """Let every worker finish what is in flight, and close them all."""
+        workers, self._workers = self._workers, {}
+        await asyncio.gather(
+            *(
+                worker.drain(grace_seconds=grace_seconds)
+                for worker in workers.values()
+                if isinstance(worker, LiveWorker)
+            )
+        )
+
+
+def _refusal(error: LoadError) -> ValidationFailed | NoHandlers:
+    if error.name == "NoHandlers":
+        return NoHandlers(error.text)
+    # The stack begins with the error; engines differ in whether it holds the message.
+    stack = error.stack if error.text in error.stack else f"{error.message}\n{error.stack}"
+    return ValidationFailed(f"Uncaught {stack}".rstrip())
