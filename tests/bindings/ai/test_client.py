@@ -48,6 +48,21 @@ async def test_generate_gives_up_on_a_daemon_that_never_comes(address: str) -> N
             await client.generate(REQUEST)
 
 
+async def test_giving_up_does_not_spoil_the_next_call(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with InferenceClient(address, connect_timeout_seconds=1) as client:
+        waits = [client.generate(REQUEST) for _ in range(5)]
+        given_up = await asyncio.gather(*waits, return_exceptions=True)
+
+        async with FakeDaemon(address, saying("here")).running():
+            answer = await collect(client)
+
+    assert [type(error) for error in given_up] == [AIError] * 5
+    assert answer == "here"
+    assert {record.getMessage() for record in caplog.records} == {"daemon_unreachable"}
+
+
 async def test_the_next_call_after_a_restart_works(client: InferenceClient, address: str) -> None:
     async with FakeDaemon(address, saying("one")).running():
         first = await collect(client)
