@@ -1,0 +1,38 @@
+"""Errors of the HTTP client as a worker sees them: one table."""
+
+from typing import Final
+
+import httpcore
+
+from belem.bindings.fetch.addresses import AddressRefused
+from belem.bindings.fetch.decoding import DecodingFailed
+from belem.sdk.ops import Json, Rejection
+
+__all__ = ["FOREIGN", "rejection"]
+
+_LOST: Final = "Network connection lost."
+_TIMED_OUT: Final = "Network connection timed out."
+
+# The first that fits counts. The flag says whether trying again may help.
+_TABLE: Final[tuple[tuple[type[Exception], str, bool], ...]] = (
+    (AddressRefused, "Fetch API cannot load: {url} (the address is not public)", False),
+    (httpcore.PoolTimeout, "Too many responses are open; read or cancel their bodies.", True),
+    (httpcore.TimeoutException, _TIMED_OUT, True),
+    (httpcore.NetworkError, _LOST, True),
+    (httpcore.RemoteProtocolError, _LOST, True),
+    (httpcore.LocalProtocolError, "The request is not valid HTTP.", False),
+    (httpcore.ProtocolError, _LOST, True),
+    (httpcore.UnsupportedProtocol, "Fetch API cannot load: {url}", False),
+    (httpcore.ProxyError, _LOST, True),
+    (DecodingFailed, "Decompression failed.", False),
+)
+FOREIGN: Final[tuple[type[Exception], ...]] = tuple(foreign for foreign, _, _ in _TABLE)
+
+
+def rejection(error: Exception, url: str) -> Rejection:
+    """Return what `fetch` rejects with; the client's own words go along as `cause`."""
+    for foreign, message, retryable in _TABLE:
+        if isinstance(error, foreign):
+            properties: dict[str, Json] = {"retryable": retryable, "cause": str(error)}
+            return Rejection(message.format(url=url), name="TypeError", properties=properties)
+    raise error
