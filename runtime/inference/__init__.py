@@ -1,0 +1,1 @@
+"""The inference daemon: servables, batching, devices. The only TensorFlow in the house."""
