@@ -27,6 +27,9 @@
     'Unknown response type. Possible types are "text", "arrayBuffer", "json", and "stream".';
   const WRONG_VALUE =
     "KV put() accepts only strings, ArrayBuffers, ArrayBufferViews, and ReadableStreams as values.";
+  const ILLEGAL_INVOCATION =
+    "Illegal invocation: function called with incorrect `this` reference. See " +
+    "https://developers.cloudflare.com/workers/observability/errors/#illegal-invocation-errors for details.";
   const NO_VALUE =
     "Failed to execute 'put' on 'KvNamespace': parameter 2 is not of type 'string or JsObject'.";
   const NOT_JSON =
@@ -155,7 +158,7 @@
     }
 
     static #of(namespace) {
-      if (!(#capability in namespace)) throw new TypeError("Illegal invocation");
+      if (!(#capability in namespace)) throw new TypeError(ILLEGAL_INVOCATION);
       return namespace.#capability;
     }
 
