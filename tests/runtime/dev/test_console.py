@@ -48,10 +48,10 @@ def test_colours_on_a_terminal() -> None:
 def test_a_worker_cannot_send_escape_sequences_to_the_terminal() -> None:
     console, sink = printed()
 
-    console.log("log", "a\x1b[2Jb\tc\nd")
+    console.log("log", "a\x1b[2Jb\nc")
     console.request("GET", "/\x1b]0;title\x07", 200, 1)
 
-    assert "a\\x1b[2Jb\tc\nd" in sink.getvalue().expandtabs(0).replace("bc", "b\tc")
+    assert "a\\x1b[2Jb\nc\n" in sink.getvalue()
     assert "\x1b" not in sink.getvalue()
 
 
