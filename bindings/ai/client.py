@@ -59,7 +59,7 @@ class InferenceClient:
         self,
         address: str,
         *,
-        connect_timeout_seconds: float = 15.0,
+        connect_timeout_seconds: float = 30.0,
         answer_timeout_seconds: float = 300.0,
     ) -> None:
         self.address = address
@@ -143,6 +143,7 @@ class Generation:
     def __init__(self, call: "_Call", started: pb.Started) -> None:
         self._call = call
         self._over = False
+        self._closed = False
         self.served_by = started.served_by
         self.prompt_tokens = started.prompt_tokens
 
@@ -157,6 +158,11 @@ class Generation:
         except grpc.aio.AioRpcError as error:
             self._over = True
             raise from_rpc(error) from error
+        except asyncio.CancelledError:
+            # gRPC says it this way to a reader whose generation another task has closed, too.
+            if self._closed and not _is_being_cancelled():
+                raise StopAsyncIteration from None
+            raise
         if isinstance(reply, pb.GenerateReply):
             match reply.WhichOneof("event"):
                 case "text":
@@ -173,8 +179,13 @@ class Generation:
 
     async def aclose(self) -> None:
         """Stop: the daemon sees the cancellation within one token. Safe to call twice."""
-        self._over = True
+        self._over = self._closed = True
         self._call.cancel()
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 @dataclass(frozen=True, slots=True)

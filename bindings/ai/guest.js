@@ -3,6 +3,9 @@
 (() => {
   "use strict";
   const { defineBinding, op } = globalThis.__belem;
+  const { Error, Promise, Response, TransformStream, TypeError } = globalThis;
+  const { stringify } = JSON;
+  const MAY_CONSTRUCT = {};
 
   class InferenceUpstreamError extends Error {
     constructor(message, name = "InferenceUpstreamError") {
@@ -42,7 +45,7 @@
     });
 
   const rawResponse = ({ status, headers, result, error }, stream) =>
-    new Response(stream ?? JSON.stringify(error ?? result), { status, headers });
+    new Response(stream ?? stringify(error ?? result), { status, headers });
 
   class Ai {
     #capability;
@@ -51,7 +54,8 @@
     lastRequestHttpStatusCode = null;
     lastRequestInternalStatusCode = null;
 
-    constructor(capability) {
+    constructor(token, capability) {
+      if (token !== MAY_CONSTRUCT) throw new TypeError("Illegal constructor");
       this.#capability = capability;
     }
 
@@ -112,5 +116,5 @@
     }
   }
 
-  defineBinding("ai", ({ name }) => new Ai(name));
+  defineBinding("ai", ({ name }) => new Ai(MAY_CONSTRUCT, name));
 })();

@@ -108,6 +108,20 @@ async def test_closing_a_generation_cancels_it(client: InferenceClient, daemon: 
     assert [event async for event in generation] == []
 
 
+async def test_closing_a_generation_ends_a_reader_in_another_task(
+    client: InferenceClient, daemon: FakeDaemon
+) -> None:
+    daemon.script = stalling("The capital")
+    generation = await client.generate(REQUEST)
+    await anext(generation)
+    reader = asyncio.ensure_future(anext(generation, None))
+    await asyncio.sleep(0)
+
+    await generation.aclose()
+
+    assert await reader is None
+
+
 async def test_cancelling_the_reader_cancels_the_generation(
     client: InferenceClient, daemon: FakeDaemon
 ) -> None:
