@@ -1,0 +1,131 @@
+// A request's life in the guest, and `ctx`. A request is settled when its reply and every promise given to
+// waitUntil are over; the host then forgets it.
+(() => {
+  "use strict";
+  const boot = globalThis.__boot;
+  const { INTERNAL } = boot;
+  const { send } = boot.host;
+  const { SETTLED } = boot.ToHost;
+
+  const requests = new Map();
+
+  class RequestState {
+    constructor(id) {
+      this.id = id;
+      this.pending = 1; // the reply
+      this.settled = false;
+      this.canceled = false;
+      this.passThrough = false;
+      this.record = null; // the Request's
+      this.outbound = null; // the stream of the reply
+      this.inbounds = null; // streams of the host that have not ended
+      requests.set(id, this);
+    }
+    waitUntil(promise) {
+      this.pending += 1;
+      boot.then(
+        boot.resolved(promise),
+        () => this.release(),
+        (error) => {
+          boot.context.current = this;
+          boot.logError(`Uncaught (in promise) ${boot.inspect(error)}`);
+          this.release();
+        },
+      );
+    }
+    release() {
+      this.pending -= 1;
+      if (this.pending > 0 || this.settled) return;
+      this.settled = true;
+      requests.delete(this.id);
+      boot.abandonInbounds(this);
+      send(SETTLED, this.id, undefined, undefined);
+    }
+    // The client went away. The handler goes on for the sake of waitUntil.
+    cancel() {
+      if (this.canceled) return;
+      this.canceled = true;
+      const reason = new DOMException("The client has disconnected.", "AbortError");
+      if (this.outbound !== null) this.outbound.stop(reason);
+      if (this.record !== null) boot.signalAbort(boot.requestSignal(this.record), reason);
+    }
+  }
+
+  let stateOf;
+  class ExecutionContext {
+    #state;
+    static {
+      stateOf = (value) => {
+        if (boot.isObject(value) && #state in value) return value.#state;
+        throw boot.illegal();
+      };
+    }
+    // Workers have them as own properties of the context.
+    props = {};
+    exports = {};
+    constructor(token, state) {
+      if (token !== INTERNAL) throw boot.illegalConstructor();
+      this.#state = state;
+    }
+    waitUntil(promise) {
+      stateOf(this).waitUntil(promise);
+    }
+    passThroughOnException() {
+      stateOf(this).passThrough = true;
+    }
+  }
+  boot.shape(ExecutionContext);
+
+  class FetchEvent extends boot.Event {
+    #state;
+    #request;
+    #response = undefined;
+    #closed = false;
+    constructor(token, state, request) {
+      if (token !== INTERNAL) throw boot.illegalConstructor();
+      super("fetch", { cancelable: true });
+      this.#state = state;
+      this.#request = request;
+    }
+    static take(event) {
+      event.#closed = true;
+      return event.#response;
+    }
+    get request() {
+      return this.#request;
+    }
+    respondWith(response) {
+      if (this.#response !== undefined) {
+        throw new DOMException(
+          "FetchEvent.respondWith() has already been called; it can only be called once.",
+          "InvalidStateError",
+        );
+      }
+      if (this.#closed) {
+        throw new DOMException(
+          "Too late to call FetchEvent.respondWith(). It must be called synchronously in the event " +
+            "handler.",
+          "InvalidStateError",
+        );
+      }
+      this.preventDefault();
+      this.stopImmediatePropagation();
+      this.#response = boot.resolved(response);
+    }
+    waitUntil(promise) {
+      this.#state.waitUntil(promise);
+    }
+    passThroughOnException() {
+      this.#state.passThrough = true;
+    }
+  }
+  const takeResponse = FetchEvent.take;
+  delete FetchEvent.take;
+
+  boot.newRequestState = (id) => new RequestState(id);
+  boot.findRequest = (id) => requests.get(id);
+  boot.newExecutionContext = (state) => new ExecutionContext(INTERNAL, state);
+  boot.newFetchEvent = (state, request) => new FetchEvent(INTERNAL, state, request);
+  boot.takeResponse = takeResponse;
+  boot.expose(FetchEvent);
+})();

@@ -1,0 +1,152 @@
+// The first boot script: takes the native API away from the global object and makes `__boot`, the
+// object through which boot scripts share what they define. `seal.js` removes it again before any
+// code of a worker is evaluated. Everything on it stays inside closures of the boot code.
+(() => {
+  "use strict";
+  const host = globalThis.__host;
+  delete globalThis.__host;
+  const boot = { __proto__: null, host };
+  Object.defineProperty(globalThis, "__boot", { value: boot, configurable: true });
+
+  // Methods that boot code depends on for order and safety, captured before a worker can patch them.
+  const { apply, ownKeys, defineProperty } = Reflect;
+  const promiseThen = Promise.prototype.then;
+  boot.then = (promise, fulfilled, rejected) => apply(promiseThen, promise, [fulfilled, rejected]);
+  const resolve = Promise.resolve;
+  const reject = Promise.reject;
+  const withResolvers = Promise.withResolvers;
+  boot.resolved = (value) => apply(resolve, Promise, [value]);
+  boot.rejected = (reason) => apply(reject, Promise, [reason]);
+  boot.withResolvers = () => apply(withResolvers, Promise, []);
+  boot.noop = () => {};
+  boot.microtask = globalThis.queueMicrotask;
+  // The rejection is somebody's business already: keep it from being reported as unhandled.
+  boot.handled = (promise) => {
+    boot.then(promise, undefined, boot.noop);
+    return promise;
+  };
+
+  // Only the classes' own modules can make instances past their public constructors: they compare
+  // the first argument with this token.
+  boot.INTERNAL = Symbol("internal");
+
+  boot.isObject = (value) =>
+    (typeof value === "object" && value !== null) || typeof value === "function";
+  boot.illegal = () => new TypeError("Illegal invocation");
+  boot.illegalConstructor = () => new TypeError("Illegal constructor");
+  boot.usvString = (value) => `${value}`.toWellFormed();
+
+  // What "in a request" means to the code that runs now. `current` is the state of the request
+  // (see dispatch.js) whose event, op, timer or stream woke the guest; `serving` is false until the
+  // first event, that is while images are made and a worker's top level is evaluated.
+  const context = { __proto__: null, current: null, serving: false };
+  boot.context = context;
+  boot.requestId = () => (context.current === null ? 0 : context.current.id);
+  boot.requireServing = () => {
+    if (!context.serving) {
+      throw new Error(
+        "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or " +
+          "connect()), setting a timeout, and generating random values are not allowed within " +
+          "global scope. To fix this error, perform this operation within a handler.",
+      );
+    }
+  };
+
+  const hostOp = host.op;
+  // Ask the host. What continues after the answer runs on behalf of the request that asked.
+  boot.op = (args, extra) => {
+    boot.requireServing();
+    const state = context.current;
+    return boot.then(
+      hostOp(args, extra),
+      (answer) => {
+        context.current = state;
+        return answer;
+      },
+      (error) => {
+        context.current = state;
+        throw error;
+      },
+    );
+  };
+
+  // Web IDL makes operations and attributes enumerable; class syntax does not.
+  const publish = (target, skipped) => {
+    for (const key of ownKeys(target)) {
+      if (typeof key === "symbol" || skipped.includes(key)) continue;
+      const property = Object.getOwnPropertyDescriptor(target, key);
+      if (property.configurable) defineProperty(target, key, { ...property, enumerable: true });
+    }
+  };
+  boot.shape = (constructor, name = constructor.name) => {
+    publish(constructor.prototype, ["constructor"]);
+    publish(constructor, ["prototype", "name", "length"]);
+    defineProperty(constructor.prototype, Symbol.toStringTag, { value: name, configurable: true });
+    return constructor;
+  };
+  boot.defineGlobal = (name, value, enumerable = false) =>
+    defineProperty(globalThis, name, { value, enumerable, writable: true, configurable: true });
+  boot.expose = (...constructors) => {
+    for (const constructor of constructors) {
+      boot.defineGlobal(constructor.name, boot.shape(constructor));
+      boot.addPlatform(constructor);
+      host.markPlatform(constructor.prototype);
+    }
+  };
+
+  // A copy-free view of any buffer source as bytes, or undefined for anything else.
+  const getBuffer = Object.getOwnPropertyDescriptor(
+    Object.getPrototypeOf(Uint8Array.prototype),
+    "buffer",
+  ).get;
+  const isBuffer = (value) => value instanceof ArrayBuffer;
+  boot.bytesOf = (value) => {
+    if (value instanceof Uint8Array) return value;
+    if (ArrayBuffer.isView(value)) {
+      const buffer = value instanceof DataView ? value.buffer : apply(getBuffer, value, []);
+      return new Uint8Array(buffer, value.byteOffset, value.byteLength);
+    }
+    return isBuffer(value) ? new Uint8Array(value) : undefined;
+  };
+  boot.copyBytes = (bytes) => new Uint8Array(bytes);
+  boot.concatBytes = (chunks, size) => {
+    if (chunks.length === 1) return chunks[0];
+    const whole = new Uint8Array(size);
+    let offset = 0;
+    for (let i = 0; i < chunks.length; i++) {
+      whole.set(chunks[i], offset);
+      offset += chunks[i].byteLength;
+    }
+    return whole;
+  };
+  // The exact buffer of bytes that nobody else holds.
+  boot.exactBuffer = (bytes) =>
+    bytes.byteLength === bytes.buffer.byteLength
+      ? bytes.buffer
+      : bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
+
+  // This engine's stacks have frames only; everybody expects the error above them.
+  const fullStack = (name, message, stack) => {
+    if (typeof stack !== "string" || stack === "") return "";
+    const title = message === "" ? name : `${name}: ${message}`;
+    return stack.startsWith(title) ? stack.trimEnd() : `${title}\n${stack.trimEnd()}`;
+  };
+
+  // What a thrown value says about itself in a record; getters of hostile errors must not escape.
+  boot.describeError = (error) => {
+    try {
+      if (error instanceof Error || error instanceof DOMException) {
+        const name = `${error.name}`;
+        const message = `${error.message}`;
+        return { name, message, stack: fullStack(name, message, error.stack) };
+      }
+      const message = typeof error === "string" ? error : boot.inspect(error);
+      return { name: "Error", message, stack: "" };
+    } catch {
+      return { name: "Error", message: "unprintable error", stack: "" };
+    }
+  };
+
+  delete globalThis.SharedArrayBuffer; // a clock for timing attacks, and nothing shares memory here
+  boot.defineGlobal("self", globalThis);
+})();

@@ -1,0 +1,174 @@
+// Headers. A list is one string, "name:value\n…" with names in lower case, as it crosses to and from the
+// host; it is taken apart into a map only when somebody asks for a header or changes one.
+(() => {
+  "use strict";
+  const boot = globalThis.__boot;
+  const { INTERNAL, illegal } = boot;
+
+  const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+  const normalName = (name) => {
+    const text = `${name}`;
+    if (!TOKEN.test(text)) throw new TypeError("Invalid header name.");
+    return text.toLowerCase();
+  };
+  const normalValue = (value) => {
+    const text = `${value}`.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+    if (/[\0\n\r]/.test(text)) throw new TypeError("Invalid header value.");
+    return text.toWellFormed();
+  };
+
+  // A list of headers as a record. Either `raw` is the truth and `map` null, or the other way round.
+  // In the map a value is a string, or an array of strings for set-cookie.
+  class HeaderList {
+    constructor(raw = "") {
+      this.raw = raw;
+      this.map = null;
+      this.sorted = null;
+      this.immutable = false;
+    }
+    open() {
+      if (this.map === null) {
+        this.map = new Map();
+        for (const line of this.raw.split("\n")) {
+          const colon = line.indexOf(":");
+          if (colon > 0) this.add(line.slice(0, colon).toLowerCase(), line.slice(colon + 1));
+        }
+        this.raw = "";
+      }
+      return this.map;
+    }
+    add(name, value) {
+      const known = this.map.get(name);
+      if (name === "set-cookie") {
+        if (known === undefined) this.map.set(name, [value]);
+        else known.push(value);
+      } else {
+        this.map.set(name, known === undefined ? value : `${known}, ${value}`);
+      }
+    }
+    // Whether the name is there, without taking the list apart.
+    has(name) {
+      if (this.map !== null) return this.map.has(name);
+      return this.raw.startsWith(`${name}:`) || this.raw.includes(`\n${name}:`);
+    }
+    get(name) {
+      if (this.map === null && !this.has(name)) return null;
+      const value = this.open().get(name);
+      if (value === undefined) return null;
+      return name === "set-cookie" ? value.join(", ") : value;
+    }
+    append(name, value) {
+      this.sorted = null;
+      if (this.map === null) this.raw += `${name}:${value}\n`;
+      else this.add(name, value);
+    }
+    set(name, value) {
+      this.sorted = null;
+      if (this.map === null && !this.has(name)) this.raw += `${name}:${value}\n`;
+      else this.open().set(name, name === "set-cookie" ? [value] : value);
+    }
+    delete(name) {
+      this.sorted = null;
+      if (this.has(name)) this.open().delete(name);
+    }
+    cookies() {
+      return this.open().get("set-cookie") ?? [];
+    }
+    copy() {
+      return new HeaderList(this.toRaw());
+    }
+    toRaw() {
+      if (this.map === null) return this.raw;
+      let raw = "";
+      for (const [name, value] of this.map) {
+        if (name === "set-cookie") for (const one of value) raw += `set-cookie:${one}\n`;
+        else raw += `${name}:${value}\n`;
+      }
+      return raw;
+    }
+    // Sorted by name, combined, each cookie on its own: what iteration shows.
+    pairs() {
+      if (this.sorted === null) {
+        const sorted = [];
+        for (const [name, value] of this.open()) {
+          if (name === "set-cookie") for (const one of value) sorted.push([name, one]);
+          else sorted.push([name, value]);
+        }
+        this.sorted = sorted.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+      }
+      return this.sorted;
+    }
+  }
+
+  let listOf;
+  class Headers {
+    #list;
+    static {
+      listOf = (value) => (boot.isObject(value) && #list in value ? value.#list : undefined);
+    }
+    constructor(init = undefined) {
+      this.#list = init === INTERNAL ? arguments[1] : boot.headersFrom(init);
+    }
+    append(name, value) {
+      writable(this).append(normalName(name), normalValue(value));
+    }
+    delete(name) {
+      const list = writable(this);
+      list.delete(normalName(name));
+    }
+    get(name) {
+      return required(this).get(normalName(name));
+    }
+    // Workers' older spelling of getSetCookie.
+    getAll(name) {
+      if (normalName(name) !== "set-cookie") {
+        throw new TypeError('getAll() can only be used with the header name "Set-Cookie".');
+      }
+      return [...required(this).cookies()];
+    }
+    getSetCookie() {
+      return [...required(this).cookies()];
+    }
+    has(name) {
+      return required(this).has(normalName(name));
+    }
+    set(name, value) {
+      writable(this).set(normalName(name), normalValue(value));
+    }
+  }
+
+  const required = (value) => {
+    const list = listOf(value);
+    if (list === undefined) throw illegal();
+    return list;
+  };
+  const writable = (value) => {
+    const list = required(value);
+    if (list.immutable) throw new TypeError("Can't modify immutable headers.");
+    return list;
+  };
+
+  // A new list from what a constructor takes: Headers, a sequence of pairs or a record.
+  boot.headersFrom = (init) => {
+    if (init === undefined || init === null) return new HeaderList();
+    const other = listOf(init);
+    if (other !== undefined) return other.copy();
+    if (!boot.isObject(init)) {
+      throw new TypeError("Headers are made from Headers, a sequence of pairs or an object.");
+    }
+    const list = new HeaderList();
+    const message = "Headers need a sequence of [name, value] pairs.";
+    const pairs = boot.pairsOfSequence(init, message);
+    if (pairs !== undefined) {
+      for (const [name, value] of pairs) list.append(normalName(name), normalValue(value));
+    } else {
+      for (const name of Object.keys(init)) list.append(normalName(name), normalValue(init[name]));
+    }
+    return list;
+  };
+  // The wrapper is kept beside the list by whoever owns it (Request, Response).
+  boot.wrapHeaders = (list) => new Headers(INTERNAL, list);
+  boot.HeaderList = HeaderList;
+  boot.makeIterable(Headers, (value) => required(value).pairs());
+  boot.expose(Headers);
+})();
