@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies
 
 from belem.bindings.ai.errors import AIError
 from belem.bindings.ai.text_generation import MAX_TEXT_BYTES, read_inputs
@@ -173,3 +174,39 @@ def test_read_inputs_refuses_large_text(inputs: Inputs) -> None:
 
     assert (error.internal_code, error.http_status) == (3006, 413)
     assert str(MAX_TEXT_BYTES) in error.description
+
+
+FIELDS = strategies.sampled_from(
+    [
+        "prompt",
+        "messages",
+        "role",
+        "content",
+        "type",
+        "text",
+        "max_tokens",
+        "seed",
+        "stream",
+        "lora",
+    ]
+)
+JSON_VALUES = strategies.recursive(
+    strategies.none()
+    | strategies.booleans()
+    | strategies.integers()
+    | strategies.floats()
+    | strategies.text(),
+    lambda inner: strategies.lists(inner) | strategies.dictionaries(FIELDS, inner),
+    max_leaves=8,
+)
+
+
+@given(JSON_VALUES)
+def test_read_inputs_either_takes_or_refuses_any_json(inputs: Inputs) -> None:
+    code = 0
+    try:
+        read_inputs(inputs).request.SerializeToString()
+    except AIError as error:
+        code = error.internal_code
+
+    assert code in (0, 5005, 5006, 3006)
