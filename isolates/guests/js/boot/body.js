@@ -121,7 +121,7 @@
     if (essence !== "multipart/form-data") {
       throw new TypeError(
         "Unrecognized Content-Type header value. FormData can only parse the following MIME " +
-          "types: multipart/form-data, application/x-www-form-urlencoded.",
+          "types: multipart/form-data, application/x-www-form-urlencoded",
       );
     }
     const found = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type);
@@ -191,9 +191,8 @@
 
   const cloneBody = (body) => {
     if (body === null) return null;
-    if (isUsed(body)) throw usedError();
-    if (body.stream !== null && core.isLocked(body.stream)) {
-      throw new TypeError("This ReadableStream is currently locked to a reader.");
+    if (isUsed(body) || (body.stream !== null && core.isLocked(body.stream))) {
+      throw new TypeError("This ReadableStream is currently locked to a reader,");
     }
     if (body.text !== null || body.bytes !== null) return newBody(body.text, body.bytes, null);
     const [one, two] = boot.tee(body.stream);

@@ -32,7 +32,12 @@
 
   boot.isObject = (value) =>
     (typeof value === "object" && value !== null) || typeof value === "function";
-  boot.illegal = () => new TypeError("Illegal invocation");
+  boot.illegal = () =>
+    new TypeError(
+      "Illegal invocation: function called with incorrect `this` reference. See " +
+        "https://developers.cloudflare.com/workers/observability/errors/#illegal-invocation-errors " +
+        "for details.",
+    );
   boot.illegalConstructor = () => new TypeError("Illegal constructor");
   boot.usvString = (value) => `${value}`.toWellFormed();
 

@@ -50,7 +50,7 @@
     const upper = name.toUpperCase();
     if (DIGESTS.includes(upper)) return upper;
     throw new DOMException(
-      `Unrecognized or unimplemented digest algorithm "${name}" requested.`,
+      "Unrecognized or unimplemented digest algorithm requested.",
       "NotSupportedError",
     );
   };

@@ -50,7 +50,7 @@
     constructor(label = "utf-8", options = undefined) {
       const encoding = LABELS.get(trimAscii(`${label}`).toLowerCase());
       if (encoding === undefined) {
-        throw new RangeError(`"${label}" is not a valid encoding label.`);
+        throw new RangeError(`"${label}" is not a valid encoding.`);
       }
       this.#state = {
         encoding,
@@ -99,8 +99,17 @@
     const keepMark = state.ignoreBOM || state.started;
     if (bytes.byteLength > 0) state.started = true;
     if (!stream) state.started = false;
-    if (utf8) return utf8Decode(bytes, state.fatal, keepMark);
+    if (utf8) return decodeUtf8(bytes, state.fatal, keepMark);
     return decodeUtf16(bytes, state.encoding === "utf-16be", state.fatal, keepMark);
+  };
+  const undecodable = () => new TypeError("Failed to decode input.");
+  const decodeUtf8 = (bytes, fatal, keepMark) => {
+    if (!fatal) return utf8Decode(bytes, false, keepMark);
+    try {
+      return utf8Decode(bytes, true, keepMark);
+    } catch (error) {
+      throw error instanceof TypeError ? undecodable() : error;
+    }
   };
   // Nothing is decoded before it is known whether the text starts with a whole byte order mark.
   const heldUtf8 = (state, bytes) => {
@@ -129,9 +138,7 @@
     let text = pieces.join("");
     if (!keepMark && text.startsWith("\ufeff")) text = text.slice(1);
     if (bytes.byteLength % 2 === 1) text += "\ud800"; // half a unit: malformed, as a lone surrogate
-    if (fatal && !text.isWellFormed()) {
-      throw new TypeError("The encoded data was not valid for encoding utf-16");
-    }
+    if (fatal && !text.isWellFormed()) throw undecodable();
     return text.toWellFormed();
   };
 

@@ -84,7 +84,7 @@
     }
     preventDefault() {
       const state = eventState(this);
-      if (state.cancelable && !state.passive) state.prevented = true;
+      if (!state.passive) state.prevented = true; // whether cancelable or not, as on Workers
     }
     stopImmediatePropagation() {
       const state = eventState(this);

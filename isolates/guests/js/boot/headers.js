@@ -5,7 +5,7 @@
   const boot = globalThis.__boot;
   const { INTERNAL, illegal } = boot;
 
-  const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+  const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/;
   const normalName = (name) => {
     const text = `${name}`;
     if (!TOKEN.test(text)) throw new TypeError("Invalid header name.");
@@ -59,6 +59,7 @@
     }
     append(name, value) {
       this.sorted = null;
+      if (name === "") this.open(); // such a header never leaves the guest
       if (this.map === null) this.raw += `${name}:${value}\n`;
       else this.add(name, value);
     }
@@ -82,7 +83,7 @@
       let raw = "";
       for (const [name, value] of this.map) {
         if (name === "set-cookie") for (const one of value) raw += `set-cookie:${one}\n`;
-        else raw += `${name}:${value}\n`;
+        else if (name !== "") raw += `${name}:${value}\n`;
       }
       return raw;
     }
@@ -110,13 +111,16 @@
       this.#list = init === INTERNAL ? arguments[1] : boot.headersFrom(init);
     }
     append(name, value) {
+      need(arguments, 2, "append");
       writable(this).append(normalName(name), normalValue(value));
     }
     delete(name) {
+      need(arguments, 1, "delete");
       const list = writable(this);
       list.delete(normalName(name));
     }
     get(name) {
+      need(arguments, 1, "get");
       return required(this).get(normalName(name));
     }
     // Workers' older spelling of getSetCookie.
@@ -130,13 +134,21 @@
       return [...required(this).cookies()];
     }
     has(name) {
+      need(arguments, 1, "has");
       return required(this).has(normalName(name));
     }
     set(name, value) {
+      need(arguments, 2, "set");
       writable(this).set(normalName(name), normalValue(value));
     }
   }
 
+  const need = (given, count, method) => {
+    if (given.length >= count) return;
+    throw new TypeError(
+      `Failed to execute '${method}' on 'Headers': parameter ${given.length + 1} is not of type 'string'.`,
+    );
+  };
   const required = (value) => {
     const list = listOf(value);
     if (list === undefined) throw illegal();
@@ -154,10 +166,15 @@
     const other = listOf(init);
     if (other !== undefined) return other.copy();
     if (!boot.isObject(init)) {
-      throw new TypeError("Headers are made from Headers, a sequence of pairs or an object.");
+      throw new TypeError(
+        "Failed to construct 'Headers': constructor parameter 1 is not of type 'Headers or Sequence or " +
+          "object'.",
+      );
     }
     const list = new HeaderList();
-    const message = "Headers need a sequence of [name, value] pairs.";
+    const message =
+      "To initialize a Headers object from a sequence, each inner sequence must have exactly two " +
+      "elements.";
     const pairs = boot.pairsOfSequence(init, message);
     if (pairs !== undefined) {
       for (const [name, value] of pairs) list.append(normalName(name), normalValue(value));

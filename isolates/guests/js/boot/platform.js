@@ -24,7 +24,31 @@
     },
   };
   for (const name of Object.keys(functions)) boot.defineGlobal(name, functions[name], true);
-  for (const name of ["atob", "btoa"]) boot.defineGlobal(name, globalThis[name], true);
+
+  // The engine's own, with Workers' words for what they refuse.
+  const { atob, btoa } = globalThis;
+  const base64 = {
+    atob(data) {
+      return refusing(atob, `${data}`, BAD_BASE64);
+    },
+    btoa(data) {
+      return refusing(btoa, `${data}`, BAD_LATIN1);
+    },
+  };
+  const BAD_BASE64 =
+    "atob() called with invalid base64-encoded data. (Only whitespace, '+', '/', alphanumeric ASCII, " +
+    "and up to two terminal '=' signs when the input data length is divisible by 4 are allowed.)";
+  const BAD_LATIN1 =
+    "btoa() can only operate on characters in the Latin1 (ISO/IEC 8859-1) range.";
+  const refusing = (convert, text, message) => {
+    try {
+      return convert(text);
+    } catch (error) {
+      if (!(error instanceof DOMException)) throw error;
+      throw new DOMException(message, "InvalidCharacterError");
+    }
+  };
+  for (const name of Object.keys(base64)) boot.defineGlobal(name, base64[name], true);
 
   // Time stands still between I/O, so that it cannot be used to time code: as on Workers.
   class Performance extends boot.EventTarget {

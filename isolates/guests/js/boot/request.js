@@ -27,6 +27,7 @@
     signal: null, // an abort state; null until asked for, when none was given
     cache: undefined,
     cf: undefined,
+    incoming: false, // from the host
   });
 
   class Request extends boot.Body {
@@ -50,7 +51,9 @@
       return boot.wrapSignal(signalOf(required(this)));
     }
     get cf() {
-      return required(this).cf;
+      const record = required(this);
+      if (record.incoming) record.cf ??= {}; // nothing is known of where it came from
+      return record.cf;
     }
     get cache() {
       return required(this).cache;
@@ -177,7 +180,8 @@
     const text = `${redirect}`;
     if (REDIRECTS.includes(text)) return text;
     throw new TypeError(
-      `Invalid redirect value "${text}", must be one of "follow", "manual" or "error".`,
+      'Invalid redirect value, must be one of "follow" or "manual" ("error" won\'t be implemented ' +
+        'since it does not make sense at the edge; use "manual" and check the response status code).',
     );
   };
   const normalCache = (cache) => {
@@ -195,6 +199,8 @@
   boot.newRequest = (method, url, headers, body) => {
     const record = newRecord(method, url, headers, body);
     record.redirect = "manual"; // as on Workers: a request that is passed on shows redirects
+    headers.immutable = true;
+    record.incoming = true;
     return { record, request: new Request(INTERNAL, record) };
   };
   boot.requestRecord = (input, init) => recordFrom(input, init);

@@ -56,8 +56,8 @@
       return new Response(INTERNAL, record);
     }
     static json(data = undefined, init = undefined) {
-      const text = JSON.stringify(data);
-      if (text === undefined) throw new TypeError("The data is not JSON serializable.");
+      // What has no JSON is sent as "undefined", as on Workers.
+      const text = `${JSON.stringify(data)}`;
       return new Response(INTERNAL, recordFrom(text, init, "application/json"));
     }
     static redirect(url, status = 302) {

@@ -53,9 +53,8 @@
     // `owned` bytes come from boot code and are nobody else's: their buffer needs no transfer.
     enqueue(view, owned = false) {
       if (!this.canCloseOrEnqueue) return;
-      const bytes = owned
-        ? view
-        : new Uint8Array(transfer(view.buffer), view.byteOffset, view.byteLength);
+      const { byteOffset, byteLength } = view;
+      const bytes = owned ? view : new Uint8Array(transfer(view.buffer), byteOffset, byteLength);
       if (this.pending.length > 0) {
         const first = this.pending[0];
         if (apply(isDetached, first.buffer, [])) {

@@ -139,7 +139,7 @@
   };
   const parseInit = (init) => {
     if (boot.isObject(init)) {
-      const message = "URLSearchParams needs a sequence of [name, value] pairs.";
+      const message = "Invalid URL search params sequence.";
       const pairs = boot.pairsOfSequence(init, message);
       if (pairs !== undefined) {
         return pairs.map(([name, value]) => [boot.usvString(name), boot.usvString(value)]);

@@ -37,7 +37,12 @@
     set href(value) {
       const state = stateOf(this);
       const record = urlParse(`${value}`, undefined);
-      if (record === null) throw new TypeError("Invalid URL string.");
+      if (record === null) {
+        throw new TypeError(
+          "Failed to set the 'href' property on 'URL': the provided value is not of type 'valid URL " +
+            "string'.",
+        );
+      }
       state.record = record;
       reloadSearch(state);
     }
