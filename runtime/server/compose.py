@@ -24,7 +24,7 @@ from belem.sdk import Json
 __all__ = ["Composer", "extension_scripts", "open_composer"]
 
 # The guest halves of the bindings are part of the base image, which all workers share.
-_EXTENSIONS: Final = ("crypto", "fetch", "kv", "ai")
+_EXTENSIONS: Final = ("kv", "ai")
 _GUEST_TYPES: Final = {"ai": "ai", "kv_namespace": "kv"}
 
 

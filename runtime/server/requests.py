@@ -108,6 +108,8 @@ def plan_body(scope: Scope, limits: RequestLimits) -> BodyPlan:
         if name == b"content-length":
             length = int(value)
         elif name == b"transfer-encoding":
+            if value.strip().lower() != b"chunked":
+                raise BadRequest("The only transfer encoding that is understood is chunked.")
             chunked = True
     if length is not None and length > limits.body_bytes:
         raise BodyTooLarge(f"The body is {length} bytes; the limit is {limits.body_bytes}.")
