@@ -1,7 +1,6 @@
 """Workers AI's errors, and the one table that maps the daemon's gRPC statuses to them."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import ClassVar, Final
 
 import grpc
@@ -17,6 +16,7 @@ __all__ = [
     "CONTEXT_OVERFLOW",
     "GRPC_STATUSES",
     "HTTP_STATUSES",
+    "INFERENCE_FAILED",
     "INTERNAL",
     "LORA_UNSUPPORTED",
     "MISSING_BODY",
@@ -39,19 +39,21 @@ INTERNAL: Final = 3043
 LORA_UNSUPPORTED: Final = 5005
 BAD_INPUT: Final = 5006
 NO_SUCH_MODEL: Final = 5007
+INFERENCE_FAILED: Final = 5012
 CONTEXT_OVERFLOW: Final = 5021
 
-HTTP_STATUSES: Final[Mapping[int, HTTPStatus]] = {
-    MISSING_BODY: HTTPStatus.BAD_REQUEST,
-    TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    TIMEOUT: HTTPStatus.REQUEST_TIMEOUT,
-    ABORTED: HTTPStatus.REQUEST_TIMEOUT,
-    CAPACITY: HTTPStatus.TOO_MANY_REQUESTS,
-    INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
-    LORA_UNSUPPORTED: HTTPStatus.METHOD_NOT_ALLOWED,
-    BAD_INPUT: HTTPStatus.BAD_REQUEST,
-    NO_SUCH_MODEL: HTTPStatus.BAD_REQUEST,
-    CONTEXT_OVERFLOW: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+HTTP_STATUSES: Final[Mapping[int, int]] = {
+    MISSING_BODY: 400,
+    TOO_LARGE: 413,
+    TIMEOUT: 408,
+    ABORTED: 408,
+    CAPACITY: 429,
+    INTERNAL: 500,
+    LORA_UNSUPPORTED: 405,
+    BAD_INPUT: 400,
+    NO_SUCH_MODEL: 400,
+    INFERENCE_FAILED: 529,
+    CONTEXT_OVERFLOW: 413,
 }
 
 # What a status of gRPC means where the daemon gave no `belem-code` with it, and what a worker may
@@ -75,7 +77,7 @@ GRPC_STATUSES: Final[Mapping[grpc.StatusCode, tuple[int, str]]] = {
     grpc.StatusCode.UNIMPLEMENTED: (INTERNAL, "The inference daemon is of another version"),
     grpc.StatusCode.INTERNAL: (INTERNAL, "Internal server error"),
     grpc.StatusCode.UNAVAILABLE: (
-        INTERNAL,
+        INFERENCE_FAILED,
         "The inference daemon went away before the answer was complete, please try again.",
     ),
     grpc.StatusCode.DATA_LOSS: (INTERNAL, "Internal server error"),
@@ -92,7 +94,7 @@ class AIError(BelemError):
         super().__init__(f"{internal_code}: {description}")
         self.internal_code = internal_code
         self.description = description
-        self.http_status = int(HTTP_STATUSES[internal_code])
+        self.http_status = HTTP_STATUSES[internal_code]
 
     def body(self) -> dict[str, Json]:
         """Return the error as a raw response carries it, and as the guest half reads it."""
@@ -122,7 +124,7 @@ def from_rpc(error: grpc.aio.AioRpcError) -> AIError:
 
 def daemon_unreachable() -> AIError:
     """Return the error for a daemon that no connection could be made to in time."""
-    return AIError(INTERNAL, "The inference daemon cannot be reached, please try again.")
+    return AIError(INFERENCE_FAILED, "The inference daemon cannot be reached, please try again.")
 
 
 def is_lost_connection(error: grpc.aio.AioRpcError) -> bool:

@@ -2,8 +2,8 @@
 // workerd's. The host half checks everything; nothing here is trusted.
 (() => {
   "use strict";
-  const { defineBinding, op } = globalThis.__belem;
-  const { Error, Promise, Response, TransformStream, TypeError } = globalThis;
+  const { defineBinding, op, shape } = globalThis.__belem;
+  const { Error, Response, TypeError } = globalThis;
   const { stringify } = JSON;
   const MAY_CONSTRUCT = {};
 
@@ -29,21 +29,6 @@
   // gateway and extraHeaders (there is no gateway), rejectIfBusy (the daemon never queues for long).
   const sentOptions = ({ queueRequest, tags, websocket }) => ({ queueRequest, tags, websocket });
 
-  // Settle as `answer` does, unless the signal comes first; a stream that nobody waits for any more
-  // is cancelled, which ends its generation.
-  const abortable = (answer, signal) =>
-    new Promise((resolve, reject) => {
-      const stop = () => {
-        reject(signal.reason);
-        answer.then(
-          ({ body }) => body?.cancel?.(signal.reason),
-          () => {},
-        );
-      };
-      signal.addEventListener("abort", stop, { once: true });
-      answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
-    });
-
   const rawResponse = ({ status, headers, result, error }, stream) =>
     new Response(stream ?? stringify(error ?? result), { status, headers });
 
@@ -65,19 +50,19 @@
       this.lastRequestId = null;
       this.lastRequestHttpStatusCode = null;
       this.lastRequestInternalStatusCode = null;
-      signal?.throwIfAborted();
 
-      const asked = op(this.#capability, "run", {
+      const args = {
         model: prefix ? `${prefix}:${model}` : model,
         inputs,
         options: sentOptions(options),
-      });
-      const { value: head, body } = await (signal ? abortable(asked, signal) : asked);
+      };
+      const { value: head, body: stream } = await op(
+        this.#capability, "run", args, undefined, signal ?? undefined,
+      );
       this.lastRequestId = head.headers["cf-ai-req-id"];
       this.lastRequestHttpStatusCode = head.status;
       this.lastRequestInternalStatusCode = head.error?.internalCode ?? null;
 
-      const stream = body && signal ? body.pipeThrough(new TransformStream(), { signal }) : body;
       if (returnRawResponse) return rawResponse(head, stream);
       if (head.error) {
         const { description, internalCode, name } = head.error;
@@ -116,5 +101,6 @@
     }
   }
 
+  shape(Ai);
   defineBinding("ai", ({ name }) => new Ai(MAY_CONSTRUCT, name));
 })();

@@ -151,7 +151,7 @@ async def test_a_daemon_that_dies_in_mid_stream_ends_it_without_done(
 
     first, last = events(b"".join(chunks))
     assert first["response"] == "The capital"
-    assert last["error"]["code"] == 3043
+    assert last["error"]["code"] == 5012
     assert "The inference daemon went away" in last["error"]["message"]
 
 
@@ -167,7 +167,7 @@ async def test_a_daemon_that_dies_in_mid_answer_is_an_error(
 
     answer = await run(binding, {"prompt": "Hello"})
 
-    assert (answer.status, answer.result) == (500, None)
+    assert (answer.status, answer.result) == (529, None)
     assert answer.error is not None
     assert "went away" in str(answer.error)
 
@@ -301,7 +301,7 @@ async def test_an_unknown_op_is_rejected(binding: AIBinding) -> None:
 
 async def test_the_op_models_rejects_when_the_daemon_is_away(address: str) -> None:
     async with InferenceClient(address, connect_timeout_seconds=0.05) as client:
-        with pytest.raises(Rejection, match="3043: ") as caught:
+        with pytest.raises(Rejection, match="5012: ") as caught:
             await AIBinding(client)(Call("models", {}))
 
     assert caught.value.name == "AiError"

@@ -44,7 +44,7 @@ async def test_generate_waits_for_a_daemon_that_starts_later(
 
 async def test_generate_gives_up_on_a_daemon_that_never_comes(address: str) -> None:
     async with InferenceClient(address, connect_timeout_seconds=0.05) as client:
-        with pytest.raises(AIError, match="3043: The inference daemon cannot be reached"):
+        with pytest.raises(AIError, match="5012: The inference daemon cannot be reached"):
             await client.generate(REQUEST)
 
 
@@ -84,7 +84,7 @@ async def test_a_daemon_that_dies_in_mid_answer_is_told(
 
     with pytest.raises(AIError) as caught:
         await anext(generation)
-    assert caught.value.internal_code == 3043
+    assert caught.value.internal_code == 5012
     assert "went away" in caught.value.description
 
 

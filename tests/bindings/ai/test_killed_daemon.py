@@ -52,7 +52,7 @@ async def test_a_killed_daemon_ends_the_answers_and_its_successor_gives_the_next
         with daemon_process(address, "saying"):
             whole = await binding.run(model, {"prompt": "Hello"}, {})
 
-    assert tail.startswith(b'data: {"error":{"code":3043,')
+    assert tail.startswith(b'data: {"error":{"code":5012,')
     assert b"[DONE]" not in tail
     assert whole.error is None
     assert whole.result is not None
