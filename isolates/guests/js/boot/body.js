@@ -7,7 +7,15 @@
   const core = boot.readable;
   const { utf8Encode, utf8Decode } = boot.host;
 
-  const newBody = (text, bytes, stream) => ({ text, bytes, stream, used: false });
+  class BodyRecord {
+    constructor(text, bytes, stream) {
+      if (text !== null) this.text = text;
+      else if (bytes !== null) this.bytes = bytes;
+      else this.stream = stream;
+    }
+  }
+  boot.record(BodyRecord, { text: null, bytes: null, stream: null, used: false });
+  const newBody = (text, bytes, stream) => new BodyRecord(text, bytes, stream);
   const EMPTY = new Uint8Array(0);
 
   // What a constructor takes as a body, as {body, type}.

@@ -12,13 +12,6 @@
   class RequestState {
     constructor(id) {
       this.id = id;
-      this.pending = 1; // the reply
-      this.settled = false;
-      this.canceled = false;
-      this.passThrough = false;
-      this.record = null; // the Request's
-      this.outbound = null; // the stream of the reply
-      this.inbounds = null; // streams of the host that have not ended
       requests.set(id, this);
     }
     waitUntil(promise) {
@@ -51,6 +44,18 @@
     }
   }
 
+  boot.record(RequestState, {
+    pending: 1, // the reply
+    settled: false,
+    canceled: false,
+    passThrough: false,
+    record: null, // the Request's
+    outbound: null, // the stream of the reply
+    inbounds: null, // streams of the host that have not ended
+    props: undefined,
+    exports: undefined,
+  });
+
   let stateOf;
   class ExecutionContext {
     #state;
@@ -60,12 +65,15 @@
         throw boot.illegal();
       };
     }
-    // Workers have them as own properties of the context.
-    props = {};
-    exports = {};
     constructor(token, state) {
       if (token !== INTERNAL) throw boot.illegalConstructor();
       this.#state = state;
+    }
+    get props() {
+      return (stateOf(this).props ??= {});
+    }
+    get exports() {
+      return (stateOf(this).exports ??= {});
     }
     waitUntil(promise) {
       stateOf(this).waitUntil(promise);

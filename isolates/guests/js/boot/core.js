@@ -30,6 +30,14 @@
   // the first argument with this token.
   boot.INTERNAL = Symbol("internal");
 
+  // Records made for every request keep what is rarely set on their prototype: to make an object costs
+  // about as many times 0.1 us as it has properties of its own.
+  boot.record = (constructor, defaults) => {
+    Object.setPrototypeOf(constructor.prototype, null);
+    Object.assign(constructor.prototype, defaults);
+    return constructor;
+  };
+
   boot.isObject = (value) =>
     (typeof value === "object" && value !== null) || typeof value === "function";
   boot.illegal = () =>

@@ -5,13 +5,26 @@
   const boot = globalThis.__boot;
   const { INTERNAL, illegal } = boot;
 
+  const NAMES = new Map(); // names met before, and their lower case: a regular expression costs more
+  const MAX_NAMES = 256;
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/;
   const normalName = (name) => {
+    const known = NAMES.get(name);
+    if (known !== undefined) return known;
     const text = `${name}`;
     if (!TOKEN.test(text)) throw new TypeError("Invalid header name.");
-    return text.toLowerCase();
+    const lower = text.toLowerCase();
+    if (NAMES.size < MAX_NAMES) NAMES.set(text, lower);
+    return lower;
+  };
+  const isPlain = (text) => {
+    const { length } = text;
+    if (length === 0) return true;
+    if (text.charCodeAt(0) <= 32 || text.charCodeAt(length - 1) <= 32) return false;
+    return !text.includes("\n") && !text.includes("\r") && !text.includes("\0");
   };
   const normalValue = (value) => {
+    if (typeof value === "string" && isPlain(value)) return value.toWellFormed();
     const text = `${value}`.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
     if (/[\0\n\r]/.test(text)) throw new TypeError("Invalid header value.");
     return text.toWellFormed();
@@ -22,9 +35,6 @@
   class HeaderList {
     constructor(raw = "") {
       this.raw = raw;
-      this.map = null;
-      this.sorted = null;
-      this.immutable = false;
     }
     open() {
       if (this.map === null) {
@@ -100,6 +110,8 @@
       return this.sorted;
     }
   }
+
+  boot.record(HeaderList, { map: null, sorted: null, immutable: false });
 
   let listOf;
   class Headers {

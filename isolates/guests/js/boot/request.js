@@ -15,20 +15,32 @@
   const REDIRECTS = ["follow", "manual", "error"];
   const CACHES = ["no-store", "no-cache", "reload"];
 
-  const newRecord = (method, url, headers, body) => ({
+  class RequestRecord {
+    constructor(method, url, headers, body) {
+      this.method = method;
+      this.url = url;
+      this.headers = headers;
+      this.body = body;
+    }
+    copy(body) {
+      return Object.assign(new RequestRecord(), this, {
+        headers: this.headers.copy(),
+        headersObject: null,
+        body,
+      });
+    }
+  }
+  boot.record(RequestRecord, {
     kind: "request",
-    method,
-    url,
     hrefKnown: false, // `url` is in its normal form
-    headers,
     headersObject: null,
-    body,
     redirect: "follow",
     signal: null, // an abort state; null until asked for, when none was given
     cache: undefined,
     cf: undefined,
     incoming: false, // from the host
   });
+  const newRecord = (method, url, headers, body) => new RequestRecord(method, url, headers, body);
 
   class Request extends boot.Body {
     constructor(input, init = undefined) {
@@ -69,8 +81,7 @@
     clone() {
       const record = required(this);
       const body = cloneBody(record.body);
-      const headers = record.headers.copy();
-      return new Request(INTERNAL, { ...record, headers, headersObject: null, body });
+      return new Request(INTERNAL, record.copy(body));
     }
   }
 

@@ -31,18 +31,25 @@
   const reasonOf = ({ status, statusText }) =>
     statusText ?? REASONS.get(status) ?? CLASSES[Math.trunc(status / 100)] ?? "";
 
-  const newRecord = (status, statusText, headers, body) => ({
+  class ResponseRecord {
+    constructor(status, statusText, headers, body) {
+      this.status = status;
+      if (statusText !== null) this.statusText = statusText;
+      this.headers = headers;
+      this.body = body;
+    }
+  }
+  boot.record(ResponseRecord, {
     kind: "response",
-    status,
-    statusText, // null: the usual one
-    headers,
+    statusText: null, // the usual one
     headersObject: null,
-    body,
     url: "",
     redirected: false,
     type: "default",
     cf: undefined,
   });
+  const newRecord = (status, statusText, headers, body) =>
+    new ResponseRecord(status, statusText, headers, body);
 
   class Response extends boot.Body {
     constructor(body = null, init = undefined) {
@@ -107,7 +114,8 @@
       const body = cloneBody(record.body);
       const headers = record.headers.copy();
       headers.immutable = record.headers.immutable;
-      return new Response(INTERNAL, { ...record, headers, headersObject: null, body });
+      const copy = Object.assign(newRecord(0, null, null, null), record);
+      return new Response(INTERNAL, Object.assign(copy, { headers, headersObject: null, body }));
     }
   }
 
