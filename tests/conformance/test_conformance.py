@@ -50,7 +50,9 @@ def expected() -> Iterator[tuple[str, str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("area", "name", "answer"), expected(), ids=lambda part: part if isinstance(part, str) else ""
+    ("area", "name", "answer"),
+    list(expected()),
+    ids=lambda part: part if isinstance(part, str) else "",
 )
 def test_answers_as_workerd(
     area: str, name: str, answer: Any, answers: dict[str, dict[str, Any]]
