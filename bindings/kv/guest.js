@@ -4,7 +4,7 @@
 // namespace of its own.
 (() => {
   "use strict";
-  const { defineBinding, op } = globalThis.__belem;
+  const { defineBinding, op, shape } = globalThis.__belem;
   const { parse, stringify } = JSON;
   const { isArray } = Array;
   const { isView } = ArrayBuffer;
@@ -158,7 +158,8 @@
     }
 
     static #of(namespace) {
-      if (!(#capability in namespace)) throw new TypeError(ILLEGAL_INVOCATION);
+      const isObject = typeof namespace === "object" && namespace !== null;
+      if (!isObject || !(#capability in namespace)) throw new TypeError(ILLEGAL_INVOCATION);
       return namespace.#capability;
     }
 
@@ -196,10 +197,7 @@
       return value;
     }
   }
-  Object.defineProperty(KvNamespace.prototype, Symbol.toStringTag, {
-    value: "KvNamespace",
-    configurable: true,
-  });
+  shape(KvNamespace);
 
   defineBinding("kv", (spec) => new KvNamespace(MAY_CONSTRUCT, spec.name));
 })();
