@@ -44,6 +44,7 @@ def start_pull(catalogue_path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", PULL, str(catalogue_path)],
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -255,6 +256,20 @@ def test_a_killed_pull_leaves_nothing_that_looks_whole(
     registry.released.set()
     pulled = pull(catalogue.weights("tiny"), catalogue.store, ignore)
     assert pulled.file.read_bytes() == WEIGHTS
+    assert leftovers(catalogue.store) == []
+
+
+def test_an_interrupted_pull_cleans_up_after_itself(
+    catalogue: Catalogue, catalogue_path: Path, registry: Registry
+) -> None:
+    registry.hold.set()
+    process = start_pull(catalogue_path)
+    assert registry.half_sent.wait(60)
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+    assert catalogue.resolve("@cf/test/tiny").file is None
     assert leftovers(catalogue.store) == []
 
 
