@@ -1,4 +1,4 @@
-"""The host: one compiler and pool of memories, the images made with it, and the isolates that run
+"""The host: one compiler, the images made with it, and the isolates that run
 them."""
 
 import asyncio
@@ -47,13 +47,14 @@ class Host:
 
     def __init__(self, cache_dir: Path | None = None, *, max_isolates: int = 1_000) -> None:
         self._cache = None if cache_dir is None else CodeCache(cache_dir)
-        self._engine = Engine(EngineConfig(max_isolates=max_isolates))
+        self._engine = Engine(EngineConfig())
         self._ticker = Ticker(self._engine)
-        self._scheduler = Scheduler()
+        self._scheduler = Scheduler(self._ticker)
         self._builders = ThreadPoolExecutor(1, thread_name_prefix="belem-build")
         self._bases: dict[str, Image] = {}
         self._images: WeakValueDictionary[str, Image] = WeakValueDictionary()
         self._isolates: set[Isolate] = set()
+        self._max_isolates = max_isolates
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -95,6 +96,8 @@ class Host:
         self._check_open()
         if image.memory_bytes > limits.memory_bytes:
             raise MemoryLimitExceeded(limits.memory_bytes)
+        if len(self._isolates) >= self._max_isolates:
+            raise IsolateBusy(f"The host runs {len(self._isolates)} isolates, its limit.")
         loop = asyncio.get_running_loop()
         try:
             instance = Instance(

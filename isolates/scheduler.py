@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 from typing import Final
 
-from belem.isolates.wasm import Instance
+from belem.isolates.wasm import Instance, Ticker
 
 __all__ = ["Outcome", "Scheduler", "Step"]
 
@@ -59,7 +59,8 @@ class Step:
 class Scheduler:
     """A small named pool of threads for the long steps of all isolates of a host."""
 
-    def __init__(self, *, threads: int | None = None) -> None:
+    def __init__(self, ticker: Ticker, *, threads: int | None = None) -> None:
+        self._ticker = ticker
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._executor: ThreadPoolExecutor | None = None
 
@@ -77,7 +78,12 @@ class Scheduler:
             else:
                 done(step, outcome)
 
-        loop.run_in_executor(self._executor, step.run).add_done_callback(turn_over)
+        loop.run_in_executor(self._executor, self._turn, step).add_done_callback(turn_over)
+
+    def _turn(self, step: Step) -> Outcome | None:
+        # The loop may be idle meanwhile; without ticks the step would never come back.
+        with self._ticker.held():
+            return step.run()
 
     def close(self) -> None:
         """Let the threads go. Every step must have come back."""
