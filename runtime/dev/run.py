@@ -165,11 +165,11 @@ def _introduce(console: DevConsole, project: Project) -> None:
     state = _relative(_state_directory(project), Path.cwd())
     for binding in project.bindings:
         if isinstance(binding, AIBinding):
-            meaning = "inference daemon, on this machine"
+            meaning = "the inference daemon on this machine"
         else:
             meaning = f'KV namespace "{binding.namespace_id}" in {state}'
-        if binding.name in project.inferred:
-            meaning += ", declared by the handler's Env"
+            if binding.name in project.inferred:
+                meaning += ", declared by the handler's Env"
         rows.append((f"env.{binding.name}", meaning))
     rows += [(f"env.{name}", "variable") for name in sorted(project.vars.keys() - project.secrets)]
     rows += [(f"env.{name}", "secret") for name in sorted(project.secrets)]
@@ -180,9 +180,8 @@ def _request(console: DevConsole, session: Session, event: RequestEvent) -> None
     error = event.error
     if isinstance(error, GuestThrew):
         explained = session.explain(error)
-        stack = explained.stack if error.text in explained.stack else error.message
-        parts = [stack if stack == explained.stack else f"{stack}\n{explained.stack}"]
-        console.log("error", "\n".join([*parts, explained.excerpt]).strip("\n"))
+        parts = (error.message, explained.stack, explained.excerpt)
+        console.log("error", "\n".join(part for part in parts if part))
     elif isinstance(error, BelemError):
         console.log("error", error.message)
     elif error is not None:

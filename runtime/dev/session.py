@@ -1,6 +1,7 @@
 """One worker under development: the newest save that works, and what is wrong with the newest."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,8 +63,14 @@ class Session:
 
     @property
     def needs_inference(self) -> bool:
-        """Tell whether the worker has an AI binding."""
-        return any(isinstance(binding, AIBinding) for binding in self.project.bindings)
+        """Tell whether the worker has an AI binding; a bare file has one only if it names it."""
+        names = [item.name for item in self.project.bindings if isinstance(item, AIBinding)]
+        modules = () if self._bundle is None else self._bundle.modules.values()
+        return any(
+            name not in self.project.inferred
+            or any(re.search(rf"\b{re.escape(name)}\b", source) for source in modules)
+            for name in names
+        )
 
     async def rebuild(self) -> Step:
         """Build what is on disk now, and send new requests to it if it works."""
@@ -89,7 +96,8 @@ class Session:
 
     def explain(self, error: GuestThrew) -> Explanation:
         """Say what a handler threw: the mapped stack, and the lines around its first frame."""
-        stack = self.map_stack(error.stack).strip("\n")
+        lines = self.map_stack(error.stack).splitlines()
+        stack = "\n".join(line for line in lines if line.startswith("    at "))
         return Explanation(error.name, error.text, stack, self._excerpt(stack))
 
     async def aclose(self) -> None:

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -34,6 +35,13 @@ class Server:
     @property
     def output(self) -> str:
         return (self.folder / f".output-{self.port}.log").read_text()
+
+    def wait_for_output(self, text: str) -> None:
+        """Return once the server has printed the text; fail after twenty seconds."""
+        deadline = time.monotonic() + 20
+        while text not in self.output:
+            assert time.monotonic() < deadline, f"{text!r} was not printed:\n{self.output}"
+            time.sleep(0.02)
 
     def children(self, name: str) -> list[int]:
         """Return the ids of the child processes whose command line holds `name`."""

@@ -46,7 +46,7 @@ def test_a_broken_save_shows_its_place_and_the_next_one_recovers(dev: DevServer)
     (server.folder / "worker.ts").write_text(HELLO.replace("one", "two"))
 
     assert broken.status_code == 500
-    assert "worker.ts:2:" in server.output
+    server.wait_for_output("worker.ts:2:")
     assert poll(server, "two").status_code == 200
 
 
@@ -104,7 +104,7 @@ def test_an_exception_gives_1101_with_the_place_in_the_source(dev: DevServer) ->
     assert "1101" in page.text
     assert "too far" in page.text
     assert "worker.ts:7:" in page.text
-    assert "worker.ts:7:" in server.output
+    server.wait_for_output("worker.ts:7:")
 
 
 def test_console_output_and_request_lines_are_printed(dev: DevServer) -> None:
@@ -116,17 +116,18 @@ def test_console_output_and_request_lines_are_printed(dev: DevServer) -> None:
     with server.client() as client:
         client.get("/some/path?q=1")
 
-    assert "seen { a: 1 }" in server.output
-    assert "GET /some/path" in server.output
-    assert "200" in server.output
+    server.wait_for_output("seen { a: 1 }")
+    server.wait_for_output("GET /some/path")
+    server.wait_for_output("200")
 
 
 def test_start_up_says_the_url_and_the_inferred_bindings(dev: DevServer) -> None:
     source = "interface Env { NOTES: KVNamespace }\n" + HELLO
     server = dev("worker.ts", {"worker.ts": source})
 
-    assert f"localhost:{server.port}" in server.output
-    assert "NOTES" in server.output
+    server.wait_for_output(f"Ready on http://localhost:{server.port}")
+    server.wait_for_output("env.NOTES")
+    server.wait_for_output("declared by the handler's Env")
 
 
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
@@ -169,8 +170,9 @@ def test_a_dropped_connection_does_not_end_it(dev: DevServer) -> None:
 
 
 def test_ctrl_c_ends_everything(dev: DevServer) -> None:
-    source = "interface Env { AI: Ai }\n" + HELLO
-    server = dev("worker.ts", {"worker.ts": source})
+    source = "export default { fetch: (request, env) => new Response(typeof env.AI.run) }"
+    server = dev("worker.js", {"worker.js": source})
+    server.wait_for_output("starting the daemon")
     children = server.children("belem.runtime.inference")
 
     server.process.send_signal(signal.SIGINT)
