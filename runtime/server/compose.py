@@ -14,7 +14,7 @@ from belem.bindings.ai import AIBinding, InferenceClient
 from belem.bindings.aiokv import SQLiteStore, Store
 from belem.bindings.crypto import Crypto
 from belem.bindings.fetch import Fetch
-from belem.bindings.kv import KVNamespace
+from belem.bindings.kv import KVNamespace, namespace_id
 from belem.isolates import Capability, Guest, Host, Limits, Program, Script
 from belem.isolates.guests.js import javascript
 from belem.runtime.control import Binding, Upload
@@ -68,7 +68,8 @@ class Composer:
             case "ai":
                 return self.ai
             case "kv_namespace":
-                return KVNamespace(self.store, _namespace(binding, worker))
+                name = namespace_id(binding.name, binding.namespace_id, worker=worker)
+                return KVNamespace(self.store, name)
 
 
 @contextlib.asynccontextmanager
@@ -120,10 +121,3 @@ def _configuration(upload: Upload, limits: Limits) -> Mapping[str, Json]:
         "compatibility_flags": list(upload.compatibility_flags),
         "waitUntilMs": round(limits.wait_until_seconds * 1000),
     }
-
-
-def _namespace(binding: Binding, worker: str | None) -> str:
-    if binding.namespace_id is not None:
-        return binding.namespace_id
-    # An id has no slash, so a worker's own namespace is nobody's id.
-    return binding.name if worker is None else f"{worker}/{binding.name}"

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from belem.bindings.aiokv import MAX_VALUE_BYTES, SQLiteStore
-from belem.bindings.kv import KVError, KVNamespace, namespace_id
-from belem.sdk.errors import UserError
+from belem.bindings.kv import KVError, KVNamespace
 from belem.sdk.ops import Answer, Call, Json, Rejection
 
 NOW = 1_700_000_000
@@ -276,16 +275,3 @@ async def test_a_store_that_fails_says_nothing_of_itself(
 
     assert caught.value.code == "kv/unavailable"
     assert caught.value.side == "system"
-
-
-def test_a_namespace_is_named_by_its_id_or_its_binding() -> None:
-    assert namespace_id("CACHE", "0f2ac74b498b48028cb68387c421e279") == (
-        "0f2ac74b498b48028cb68387c421e279"
-    )
-    assert namespace_id("CACHE", None) == "CACHE"
-
-
-@pytest.mark.parametrize("configured", ["", "a\nb", "x" * 257, "\ud800"])
-def test_an_impossible_namespace_id_is_refused(configured: str) -> None:
-    with pytest.raises(UserError, match="KV namespace id"):
-        namespace_id("CACHE", configured)
