@@ -8,7 +8,7 @@ import pytest
 
 from belem.bindings.crypto import Crypto
 from belem.bindings.fetch import Fetch
-from belem.isolates import Event, Host, Limits, Program
+from belem.isolates import Capability, Event, Host, Limits, Program
 from belem.isolates.guests.js import javascript
 from tests.bindings.fetch.origin import Origin, response, running_origin
 
@@ -51,7 +51,7 @@ async def ask(cache_dir: Path) -> AsyncIterator[Ask]:
                 configuration={"vars": {"URL": url}},
             )
             image = await host.build(guest, program)
-            capabilities = {"fetch": fetch, "crypto": crypto}
+            capabilities: dict[str, Capability] = {"fetch": fetch, "crypto": crypto}
             isolate = host.spawn(image, capabilities, Limits(), lambda line: None)
             reply = await isolate.dispatch(Event("fetch", "GET http://worker/"))
             body = reply.body
