@@ -1,5 +1,6 @@
 """`belem init`: make a new worker from a starter."""
 
+import shlex
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,5 @@ def init(directory: Path, *, lang: Literal["ts", "js"], name: str | None) -> Non
     name = name or worker_name_from(directory.resolve().name)
     for path in create_starter(directory, name, lang):
         click.echo(f"  {path.relative_to(directory)}")
-    click.echo(
-        f"Wrote the worker {name}. Run it with:\n  belem dev {click.format_filename(directory)}"
-    )
+    command = "belem dev" if directory == Path() else f"belem dev {shlex.quote(str(directory))}"
+    click.echo(f"Wrote the worker {name}. Run it with:\n  {command}")

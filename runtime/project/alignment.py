@@ -14,10 +14,14 @@ from belem.runtime.project.tokens import Kind, Lines, Token, tokenize
 
 __all__ = ["Alignment"]
 
-# How many tokens in a row must be the same before a gap is believed to end there, longest first;
-# and how many tokens of the output may be ones that the transform added.
-_RUNS = (4, 3, 2)
-_ADDED = 12
+# How many tokens in a row must be the same before a gap is believed to end there, by how many
+# tokens of the source it leaves out: a short run that is far away is likely to be chance.
+_RUNS = {2: 20, 3: 100, 4: 400, 6: 2000, 9: 1 << 30}
+# How many tokens of the output are looked at for the start of such a run; those before it are ones
+# that the transform added.
+_ADDED = 16
+# Much is dropped and little is added: an added token is as unlikely as this many dropped ones.
+_ADDED_COST = 6
 
 
 class Alignment:
@@ -56,20 +60,51 @@ def _key(token: Token) -> str:
 
 
 def _align(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Return the indexes of tokens that are the same one, new first, both ascending."""
     runs = {length: _places(old, length) for length in _RUNS}
     pairs: list[tuple[int, int]] = []
-    o = n = 0
-    while o < len(old) and n < len(new):
-        if old[o] == new[n]:
-            pairs.append((n, o))
-            o, n = o + 1, n + 1
-            continue
-        jump = _next_run(new, n, o, runs)
-        if jump is None:
-            n += 1
-        else:
-            n, o = jump
+    n = o = 0
+    # Between anchors no mistake reaches further than the next anchor.
+    for next_n, next_o in [*_anchors(old, new), (len(new), len(old))]:
+        while o < next_o and n < next_n:
+            if old[o] == new[n]:
+                pairs.append((n, o))
+                o, n = o + 1, n + 1
+                continue
+            jump = _next_run(new, (n, next_n), (o, next_o), runs)
+            n, o = jump or (n + 1, o)
+        n, o = next_n, next_o
     return pairs
+
+
+def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """Return pairs of what each list has once: tokens and runs of two and three, rising."""
+    found: set[tuple[int, int]] = set()
+    for length in (1, 2, 3):
+        there = _places(old, length)
+        for key, places in _places(new, length).items():
+            origins = there.get(key, [])
+            if len(places) == len(origins) == 1:
+                found.add((places[0], origins[0]))
+    return _longest_rise(sorted(found))
+
+
+def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest part of the pairs, sorted by their first, whose seconds rise too."""
+    ends: list[int] = []  # the least second with which a rise of each length can end
+    indexes: list[int] = []  # and the pair that it is of
+    before: list[int] = []
+    for index, (_, second) in enumerate(pairs):
+        length = bisect_left(ends, second)
+        before.append(indexes[length - 1] if length else -1)
+        ends[length : length + 1] = [second]
+        indexes[length : length + 1] = [index]
+    rise: list[tuple[int, int]] = []
+    index = indexes[-1] if indexes else -1
+    while index >= 0:
+        rise.append(pairs[index])
+        index = before[index]
+    return rise[::-1]
 
 
 def _places(keys: list[str], length: int) -> dict[tuple[str, ...], list[int]]:
@@ -80,20 +115,21 @@ def _places(keys: list[str], length: int) -> dict[tuple[str, ...], list[int]]:
 
 
 def _next_run(
-    new: list[str], n: int, o: int, runs: dict[int, dict[tuple[str, ...], list[int]]]
+    new: list[str],
+    new_range: tuple[int, int],
+    old_range: tuple[int, int],
+    runs: dict[int, dict[tuple[str, ...], list[int]]],
 ) -> tuple[int, int] | None:
     """Return where both lists go on alike, leaving out as little as may be of either."""
+    (n, new_end), (o, old_end) = new_range, old_range
+    best: tuple[int, int, int] | None = None
     for length, places in runs.items():
-        best: tuple[int, int, int] | None = None
-        for added in range(min(_ADDED, len(new) - n - length + 1)):
+        for added in range(min(_ADDED, new_end - n)):
             found = places.get(tuple(new[n + added : n + added + length]), [])
             index = bisect_left(found, o)
-            if index < len(found):
-                # A token added counts as much as one dropped: the nearest place where both agree
-                # wins.
-                cost = found[index] - o + added
-                if best is None or cost < best[0]:
-                    best = (cost, n + added, found[index])
-        if best is not None:
-            return best[1], best[2]
-    return None
+            if index == len(found) or found[index] >= min(old_end, o + _RUNS[length] + 1):
+                continue
+            cost = found[index] - o + added * _ADDED_COST
+            if best is None or cost < best[0]:
+                best = (cost, n + added, found[index])
+    return best[1:] if best else None

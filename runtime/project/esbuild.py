@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import cast
 
 from belem.runtime.project.bundle import Bundle, make_bundle
@@ -64,7 +64,7 @@ def bundle_with_esbuild(
     """Return the bundle of a project whose `importer` imports the package `specifier`."""
     executable = _find_esbuild(project.root, importer, specifier)
     with tempfile.TemporaryDirectory(prefix="belem-esbuild-") as folder:
-        # Without links in its path, so that the paths in the map lead back from it.
+        # Without links in its path, so that the paths in the map lead back from it to the sources.
         output = Path(folder).resolve()
         meta = output / "meta.json"
         _run(
@@ -82,10 +82,9 @@ def bundle_with_esbuild(
         code = (output / _MODULE).read_text(encoding="utf-8")
         source_map = (output / (_MODULE + ".map")).read_text(encoding="utf-8")
     root = project.root.resolve()
-    directory = PurePosixPath(os.path.relpath(output, root))
     files = {root / name for name in inputs if "node_modules" not in name.split("/")}
     files |= {root / "package.json", root / "tsconfig.json"}
-    maps = {_MODULE: EncodedMap(source_map, directory)}
+    maps = {_MODULE: EncodedMap(source_map, output, root)}
     return make_bundle(_MODULE, {_MODULE: code}, maps, files | watched)
 
 
@@ -174,7 +173,7 @@ def _refuse_node_modules(inputs: dict[str, list[dict[str, object]]]) -> None:
             raise UnsupportedModule(
                 f"{importer}: '{specifier}' is a module of Node.js; those are not supported yet."
             )
-        if specifier != "cloudflare:workers":
+        if specifier.startswith("cloudflare:") and specifier != "cloudflare:workers":
             raise UnsupportedModule(f"{importer}: '{specifier}' is not supported yet.")
 
 

@@ -63,7 +63,7 @@ def rename_imports(source: str, imports: Iterable[Import], names: Mapping[str, s
             quoted = name.replace("\\", "\\\\").replace('"', '\\"')
             parts += [source[position : found.start], f'"{quoted}"']
             position = found.attributes_end
-    return "".join([*parts, source[position:]])
+    return "".join([*parts, source[position:]]) if parts else source
 
 
 def _is_member(tokens: list[Token], index: int) -> bool:

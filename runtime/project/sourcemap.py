@@ -1,9 +1,10 @@
 """Read source maps (ECMA-426) as bundlers write them."""
 
 import json
+import posixpath
 from bisect import bisect_right
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import PurePath
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NamedTuple, cast
 
@@ -27,12 +28,14 @@ class _Segment(NamedTuple):
 class EncodedMap:
     """A source map in its file format. It is decoded when it is first asked something.
 
-    `directory` is where the map's sources are relative to, itself relative to the project's root.
+    `directory` is where the map's sources are relative to; they are named from `project`, the
+    project's root. Both are absolute.
     """
 
-    def __init__(self, text: str, directory: PurePosixPath) -> None:
+    def __init__(self, text: str, directory: PurePath, project: PurePath) -> None:
         self._text = text
-        self._directory = directory
+        self._directory = directory.as_posix()
+        self._project = project.as_posix()
 
     def original(self, line: int, column: int) -> Position | None:
         """Return the place that the segment at this place names; None in code that nobody wrote."""
@@ -63,13 +66,7 @@ class EncodedMap:
             return [], []
 
     def _name(self, root: str, name: str) -> str:
-        parts: list[str] = []
-        for part in (self._directory / root / name).parts:
-            if part == ".." and parts and parts[-1] != "..":
-                parts.pop()
-            elif part != ".":
-                parts.append(part)
-        return "/".join(parts)
+        return posixpath.relpath(posixpath.join(self._directory, root, name), self._project)
 
 
 def decode_mappings(mappings: str) -> list[list[_Segment]]:
