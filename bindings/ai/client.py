@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -31,6 +32,10 @@ __all__ = ["Generation", "InferenceClient"]
 _logger = logging.getLogger("belem.ai")
 
 _SERVICE: Final = pb.DESCRIPTOR.services_by_name["Inference"].full_name
+
+_READY: Final = grpc.ChannelConnectivity.READY
+_FIRST_LOOK_SECONDS: Final = 0.001
+_LAST_LOOK_SECONDS: Final = 0.05
 
 _CHANNEL_OPTIONS: Final = (
     # A daemon that was restarted must be found again in a moment, not after gRPC's two minutes.
@@ -126,15 +131,20 @@ class InferenceClient:
     async def _ready_link(self) -> "_Link":
         if self._link is None:
             self._link = _link(self.address)
-        channel = self._link.channel
-        if channel.get_state(try_to_connect=True) is not grpc.ChannelConnectivity.READY:
-            try:
-                async with asyncio.timeout(self._connect_timeout_seconds):
-                    await channel.channel_ready()
-            except TimeoutError as error:
+        link = self._link
+        deadline_s = time.monotonic() + self._connect_timeout_seconds
+        pause_s = _FIRST_LOOK_SECONDS
+        # Looked at, and not waited for with channel_ready(): a watcher of gRPC's that is given up
+        # stays behind until the state changes, and then may speak to an event loop that is closed.
+        while link.channel.get_state(try_to_connect=True) is not _READY:
+            if time.monotonic() > deadline_s:
                 _logger.warning("daemon_unreachable", extra={"address": self.address})
-                raise daemon_unreachable() from error
-        return self._link
+                raise daemon_unreachable()
+            await asyncio.sleep(pause_s)
+            if self._link is not link:  # closed meanwhile
+                raise daemon_unreachable()
+            pause_s = min(2 * pause_s, _LAST_LOOK_SECONDS)
+        return link
 
 
 class Generation:

@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ async def daemon(address: str) -> AsyncIterator[FakeDaemon]:
 
 @pytest.fixture
 async def client(address: str) -> AsyncIterator[InferenceClient]:
-    async with InferenceClient(address) as client, asyncio.timeout(30):
+    async with InferenceClient(address) as client:
         yield client
 
 

@@ -57,6 +57,17 @@ async def test_generate_gives_up_on_a_daemon_that_never_comes(address: str) -> N
             await client.generate(REQUEST)
 
 
+async def test_closing_the_client_ends_those_who_wait_for_the_daemon(address: str) -> None:
+    client = InferenceClient(address)
+    waiting = asyncio.create_task(client.generate(REQUEST))
+    await asyncio.sleep(0)
+
+    await client.aclose()
+
+    with pytest.raises(AIError, match="5012: "):
+        await waiting
+
+
 async def test_giving_up_does_not_spoil_the_next_call(
     address: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -13,9 +13,20 @@ from belem.bindings.ai import AIBinding
 from belem.bindings.ai.v1 import inference_pb2 as pb
 from belem.isolates import Event, Host, Limits, Program, Reply, Script
 from belem.isolates.guests.js import javascript
+from belem.sdk.ops import Answer, Call, Json
 from tests.bindings.ai.daemon import FakeDaemon, refusing, stalling
 
 GUEST_HALF = Script("belem:ai", Path(ai.__file__).with_name("guest.js").read_text())
+
+# Lets a worker wait until the daemon has its request.
+GATE = Script(
+    "test:gate",
+    """{
+        const { defineBinding, op } = globalThis.__belem;
+        defineBinding("gate", ({ name }) => ({ daemonAsked: () => op(name, "wait", null) }));
+    }""",
+)
+BINDINGS: Json = [{"name": "AI", "type": "ai"}, {"name": "GATE", "type": "gate"}]
 
 Run = Callable[[str], Awaitable[Reply]]
 Ask = Callable[[str], Awaitable[Any]]
@@ -27,11 +38,15 @@ def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def run(binding: AIBinding, cache_dir: Path) -> AsyncIterator[Run]:
+async def run(binding: AIBinding, daemon: FakeDaemon, cache_dir: Path) -> AsyncIterator[Run]:
     """Give the body of a fetch handler to run, with `env` and the model's name in reach."""
     async with Host(cache_dir, max_isolates=4) as host:
-        guest = javascript(extensions=[GUEST_HALF])
+        guest = javascript(extensions=[GUEST_HALF, GATE])
         limits = Limits()
+
+        async def gate(_: Call) -> Answer:
+            await daemon.asked.wait()
+            return Answer()
 
         async def start(body: str) -> Reply:
             source = (
@@ -41,10 +56,10 @@ async def run(binding: AIBinding, cache_dir: Path) -> AsyncIterator[Run]:
             program = Program(
                 main="worker.js",
                 modules={"worker.js": source},
-                configuration={"bindings": [{"name": "AI", "type": "ai"}], "vars": {}},
+                configuration={"bindings": BINDINGS, "vars": {}},
             )
             image = await host.build(guest, program, limits)
-            isolate = host.spawn(image, {"AI": binding}, limits, lambda _: None)
+            isolate = host.spawn(image, {"AI": binding, "GATE": gate}, limits, lambda _: None)
             return await isolate.dispatch(Event("fetch", "GET http://worker.test/\n"))
 
         yield start
@@ -235,9 +250,17 @@ async def test_an_aborted_signal_throws_at_once(ask: Ask, daemon: FakeDaemon) ->
 async def test_a_signal_ends_a_run_under_way(ask: Ask, daemon: FakeDaemon) -> None:
     daemon.script = stalling("The capital")
 
-    caught = await ask(CAUGHT % "MODEL, { prompt: 'a' }, { signal: AbortSignal.timeout(200) }")
+    name = await ask(
+        """
+        const controller = new AbortController();
+        const run = env.AI.run(MODEL, { prompt: "a" }, { signal: controller.signal });
+        await env.GATE.daemonAsked();
+        controller.abort();
+        return run.then(() => "none", (error) => error.name);
+        """
+    )
 
-    assert caught["name"] == "TimeoutError"
+    assert name == "AbortError"
     await daemon.cancelled.wait()
 
 
