@@ -50,10 +50,11 @@ def connect(path: Path, *, busy_timeout_ms: int) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=busy_timeout_ms / 1000, isolation_level=None, cached_statements=32
     )
-    # FULL syncs the log at each commit: in WAL mode, NORMAL may lose acknowledged writes with the
-    # power.
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
+    try:
+        _set_up(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -81,6 +82,13 @@ def prepare(path: Path, *, busy_timeout_ms: int) -> None:
         _probe(connection, path)
     finally:
         connection.close()
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    # FULL syncs the log at each commit: in WAL mode, NORMAL may lose acknowledged writes with the
+    # power.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
 
 
 def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
