@@ -17,6 +17,7 @@ from belem.sdk.ops import Answer, Call, Json, Rejection
 __all__ = ["AIBinding", "RunAnswer"]
 
 _MAX_MODEL_NAME_CHARACTERS: Final = 256
+_SHOWN_CHARACTERS: Final = 40
 _MAX_TAGS: Final = 5
 _TAG: Final = re.compile(r"[A-Za-z0-9:\-./@]{1,50}")
 
@@ -105,7 +106,7 @@ def _op_answer(answer: RunAnswer) -> Answer:
 
 def _model_name(model: Json) -> str:
     if not isinstance(model, str) or not 0 < len(model) <= _MAX_MODEL_NAME_CHARACTERS:
-        shown = model[:40] if isinstance(model, str) else "null" if model is None else "given"
+        shown = "null" if model is None else str(model)[:_SHOWN_CHARACTERS]
         raise AIError(NO_SUCH_MODEL, f"No such model {shown} or task")
     return model.encode(errors="replace").decode()
 

@@ -91,9 +91,10 @@ class AIError(BelemError):
     name: ClassVar[str] = "AiError"
 
     def __init__(self, internal_code: int, description: str) -> None:
-        super().__init__(f"{internal_code}: {description}")
+        # A description may quote a guest's strings, whose lone surrogates could not be sent on.
+        self.description = description.encode(errors="replace").decode()
         self.internal_code = internal_code
-        self.description = description
+        super().__init__(f"{internal_code}: {self.description}")
         self.http_status = HTTP_STATUSES[internal_code]
 
     def body(self) -> dict[str, Json]:

@@ -81,6 +81,13 @@ async def test_rest_run_reads_options_from_the_body(binding: AIBinding, daemon: 
         (b" " * (MAX_BODY_BYTES + 1), {}, 413, 3006, f"the limit is {MAX_BODY_BYTES}"),
         (b"[1]", {}, 400, 5006, "AiError: Bad input: Error: Type mismatch of '/'"),
         (b"{}", {}, 400, 5006, "required properties at '/' are 'prompt'"),
+        (
+            b'{"messages": [{"role": "\\ud800", "content": "a"}]}',
+            {},
+            400,
+            5006,
+            "'/messages/0/role' is '?'",
+        ),
         (b'{"prompt": "a"}', {"queueRequest": "true"}, 400, 5006, "'queueRequest' is not"),
     ],
     ids=lambda value: repr(value)[:20],
