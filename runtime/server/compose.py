@@ -4,7 +4,7 @@ The one place in a server process that knows both isolates and bindings.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +15,7 @@ from belem.bindings.aiokv import SQLiteStore, Store
 from belem.bindings.crypto import Crypto
 from belem.bindings.fetch import Fetch
 from belem.bindings.kv import KVNamespace, namespace_id
-from belem.isolates import Capability, Guest, Host, Limits, Program, Script
+from belem.isolates import Capability, Event, Guest, Host, Limits, LogLine, Program, Script
 from belem.isolates.guests.js import javascript
 from belem.runtime.control import Binding, Upload
 from belem.runtime.server.pool import Revision
@@ -63,6 +63,22 @@ class Composer:
             capabilities[binding.name] = self._capability(binding, worker)
         return Revision(version, image, capabilities, limits, resources=(fetch,))
 
+    async def handlers(self, revision: Revision) -> Sequence[str]:
+        """Return the names of the handlers that the worker exports."""
+        isolate = self.host.spawn(
+            revision.image, revision.capabilities, limits=revision.limits, log=_unheard
+        )
+        try:
+            reply = await isolate.dispatch(Event("handlers"))
+            return reply.head.split()
+        finally:
+            await isolate.aclose()
+
+    async def warm(self) -> None:
+        """Compile the engine and boot the guest, so that the first worker need not wait for it."""
+        program = Program(main="warm.js", modules={"warm.js": "export default { fetch() {} }"})
+        await self.host.build(self.guest, program, self.limits)
+
     def _capability(self, binding: Binding, worker: str | None) -> Capability:
         match binding.type:
             case "ai":
@@ -108,6 +124,10 @@ def extension_scripts() -> list[Script]:
         )
         for name in _EXTENSIONS
     ]
+
+
+def _unheard(_: LogLine) -> None:
+    """Asking for handlers runs no code that logs, but for a getter that nobody needs to hear."""
 
 
 def _configuration(upload: Upload, limits: Limits) -> Mapping[str, Json]:

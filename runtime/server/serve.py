@@ -112,6 +112,8 @@ async def serve(
         stage = LiveStage(composer, port=listener.port, log=_console_line, on_ai=start_daemon)
         stack.push_async_callback(stage.drain, grace_seconds=_WAIT_UNTIL_GRACE_SECONDS)
         await _restore(store, stage)
+        warming = asyncio.create_task(composer.warm())
+        stack.push_async_callback(_over, warming)
         api = control_api(
             Deployments(store, stage),
             token=token,
@@ -141,6 +143,11 @@ async def _restore(store: VersionStore, stage: LiveStage) -> None:
                 "worker_failed_to_start",
                 extra={"worker": summary.name, "version": summary.version_id, "error": str(error)},
             )
+
+
+async def _over(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextlib.contextmanager

@@ -63,6 +63,7 @@ class LiveStage:
         self._log = log
         self._on_ai = on_ai
         self._workers: dict[str, LiveWorker | BrokenWorker] = {}
+        self._leaving: dict[asyncio.Task[None], LiveWorker] = {}
 
     @property
     def workers(self) -> Mapping[str, bool]:
@@ -94,6 +95,12 @@ class LiveStage:
             raise _refusal(error) from error
         for line in revision.image.logs:
             self._log(upload.worker, line)
+        try:
+            if not await self._composer.handlers(revision):
+                raise NoHandlers("No event handlers were registered. This script does nothing.")
+        except BaseException:
+            await revision.aclose()
+            raise
         return PreparedRevision(revision)
 
     async def go_live(self, version: Version, prepared: Prepared) -> None:
@@ -119,23 +126,25 @@ class LiveStage:
         """Take the worker off the air; requests in flight have some seconds to finish."""
         removed = self._workers.pop(worker, None)
         if isinstance(removed, LiveWorker):
-            await removed.drain(grace_seconds=_REMOVED_GRACE_SECONDS)
+            task = asyncio.create_task(removed.drain(grace_seconds=_REMOVED_GRACE_SECONDS))
+            self._leaving[task] = removed
+            task.add_done_callback(self._leaving.pop)
 
     async def drain(self, *, grace_seconds: float) -> None:
         """Let every worker finish what is in flight, and close them all."""
         workers, self._workers = self._workers, {}
+        tasks = list(self._leaving)
+        leaving = list(self._leaving.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        live = [worker for worker in workers.values() if isinstance(worker, LiveWorker)]
         await asyncio.gather(
-            *(
-                worker.drain(grace_seconds=grace_seconds)
-                for worker in workers.values()
-                if isinstance(worker, LiveWorker)
-            )
+            *(worker.drain(grace_seconds=grace_seconds) for worker in (*live, *leaving))
         )
 
 
-def _refusal(error: LoadError) -> ValidationFailed | NoHandlers:
-    if error.name == "NoHandlers":
-        return NoHandlers(error.text)
+def _refusal(error: LoadError) -> ValidationFailed:
     # The stack begins with the error; engines differ in whether it holds the message.
     stack = error.stack if error.text in error.stack else f"{error.message}\n{error.stack}"
     return ValidationFailed(f"Uncaught {stack}".rstrip())

@@ -130,12 +130,37 @@
     state.release();
   };
 
+  // ---- the handlers event: what the worker can answer, one name a line ----
+
+  const HANDLERS = ["fetch", "scheduled", "queue", "email", "tail", "trace"];
+
+  const handlerNames = () => {
+    const entry = mainNamespace()?.default;
+    if (boot.isObject(entry) && typeof entry !== "function") {
+      return HANDLERS.filter((name) => typeof entry[name] === "function");
+    }
+    // An instance of a class may have what its prototype has not.
+    const classes = Object.values(mainNamespace() ?? {}).filter((it) => typeof it === "function");
+    if (classes.length > 0) return ["class"];
+    return HANDLERS.filter((name) => boot.hasGlobalListener(name));
+  };
+  const onHandlers = (id) => {
+    const state = boot.newRequestState(id);
+    try {
+      send(REPLY, id, boot.toWire(handlerNames().join("\n")), undefined);
+      state.release();
+    } catch (error) {
+      fail(state, error);
+    }
+  };
+
   // ---- all records ----
 
   const onEvent = (id, text, extra) => {
     const end = text.indexOf("\n");
     const name = end === -1 ? text : text.slice(0, end);
     if (name === "fetch") onFetch(id, text, end + 1, extra);
+    else if (name === "handlers") onHandlers(id);
     else if (name === "configure") boot.configure(JSON.parse(text.slice(end + 1)));
     else throw new Error(`The guest does not know the event "${name}".`);
   };
