@@ -10,19 +10,20 @@ from belem.sdk.ops import Json, Rejection
 
 __all__ = ["FOREIGN", "rejection"]
 
+_CANNOT_LOAD: Final = "Fetch API cannot load: {url}"
 _LOST: Final = "Network connection lost."
 _TIMED_OUT: Final = "Network connection timed out."
 
 # The first that fits counts. The flag says whether trying again may help.
 _TABLE: Final[tuple[tuple[type[Exception], str, bool], ...]] = (
-    (AddressRefused, "Fetch API cannot load: {url} (the address is not public)", False),
+    (AddressRefused, _CANNOT_LOAD + " (the address is not public)", False),
     (httpcore.PoolTimeout, "Too many responses are open; read or cancel their bodies.", True),
     (httpcore.TimeoutException, _TIMED_OUT, True),
     (httpcore.NetworkError, _LOST, True),
     (httpcore.RemoteProtocolError, _LOST, True),
     (httpcore.LocalProtocolError, "The request is not valid HTTP.", False),
     (httpcore.ProtocolError, _LOST, True),
-    (httpcore.UnsupportedProtocol, "Fetch API cannot load: {url}", False),
+    (httpcore.UnsupportedProtocol, _CANNOT_LOAD, False),
     (httpcore.ProxyError, _LOST, True),
     (DecodingFailed, "Decompression failed.", False),
 )
@@ -34,5 +35,7 @@ def rejection(error: Exception, url: str) -> Rejection:
     for foreign, message, retryable in _TABLE:
         if isinstance(error, foreign):
             properties: dict[str, Json] = {"retryable": retryable, "cause": str(error)}
-            return Rejection(message.format(url=url), name="TypeError", properties=properties)
+            # As in workerd: a TypeError is the caller's mistake, what the network did is an Error.
+            name = "TypeError" if message.startswith(_CANNOT_LOAD) else "Error"
+            return Rejection(message.format(url=url), name=name, properties=properties)
     raise error

@@ -168,7 +168,7 @@ class Fetch:
 
     def _open_pool(self) -> httpcore.AsyncConnectionPool:
         if self._closed:
-            raise Rejection("Network connection lost.", name="TypeError")
+            raise Rejection("Network connection lost.")
         if (
             self._pool is None
         ):  # made when it is first needed: reading the certificates takes a while

@@ -14,7 +14,7 @@ def test_every_error_of_the_client_is_in_the_table(name: str) -> None:
     rejected = rejection(foreign("why"), "http://example.com/")
 
     assert issubclass(foreign, FOREIGN)
-    assert rejected.name == "TypeError"
+    assert rejected.name == ("TypeError" if foreign is httpcore.UnsupportedProtocol else "Error")
     assert rejected.properties["cause"] == "why"
 
 
@@ -22,6 +22,7 @@ def test_a_refused_address_names_the_url() -> None:
     rejected = rejection(AddressRefused("10.0.0.1 is not a public address"), "http://10.0.0.1/")
 
     assert rejected.message == "Fetch API cannot load: http://10.0.0.1/ (the address is not public)"
+    assert rejected.name == "TypeError"
     assert rejected.properties["retryable"] is False
 
 

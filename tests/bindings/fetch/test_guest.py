@@ -110,7 +110,7 @@ async def test_bodies_stream_up_and_down(ask: Ask, origin: Origin) -> None:
 async def test_a_lost_connection_is_a_type_error(ask: Ask, unused_tcp_port: int) -> None:
     value = await ask("return fetch(url);", f"http://127.0.0.1:{unused_tcp_port}/")
 
-    assert value == ["TypeError", "Network connection lost."]
+    assert value == ["Error", "Network connection lost."]
 
 
 async def test_a_response_that_is_not_read_ends_with_its_request(ask: Ask, origin: Origin) -> None:

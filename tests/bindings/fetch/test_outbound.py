@@ -258,7 +258,7 @@ async def test_a_refused_connection_is_lost(fetch: Fetch, unused_tcp_port: int) 
     with pytest.raises(Rejection, match=r"^Network connection lost\.$") as caught:
         await ask(fetch, f"http://127.0.0.1:{unused_tcp_port}/")
 
-    assert caught.value.name == "TypeError"
+    assert caught.value.name == "Error"
     assert caught.value.properties["retryable"] is True
 
 

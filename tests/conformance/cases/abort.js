@@ -27,6 +27,7 @@ export default {
     return [signal.aborted, signal.reason];
   },
   fetch_with_aborted_signal: () => fetch("http://127.0.0.1:1/", { signal: AbortSignal.abort() }),
+  fetch_to_a_closed_port: () => fetch("http://127.0.0.1:1/"),
   timeout_reason: async () => {
     const signal = AbortSignal.timeout(5);
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
