@@ -21,7 +21,7 @@ from belem.isolates.event import Event, LogLine
 from belem.isolates.image import NEARLY_FULL_BYTES, Image
 from belem.isolates.limits import Limits
 from belem.isolates.logs import Logs
-from belem.isolates.ops import Ops, rejection
+from belem.isolates.ops import ABANDONED, Ops, rejection
 from belem.isolates.records import ProtocolBreach, join, pack, parse, read_json, read_object
 from belem.isolates.reply import Reply
 from belem.isolates.requests import FAULT_BYTES, Requests, again
@@ -321,6 +321,8 @@ class Isolate:
 
     def _on_fault(self, id: int, type: int, payload: bytes) -> None:
         error = threw(read_object(payload, FAULT_BYTES))
+        if error.text == ABANDONED:
+            return
         text = f"Uncaught {error.message}" + (f"\n{error.stack}" if error.stack else "")
         self._logs.line(id, self._requests.live.get(id), "error", text)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from belem.isolates.capability import Capability
@@ -14,10 +15,12 @@ from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 from belem.sdk.ops import Answer, Call, Json, Rejection
 
-__all__ = ["Ops", "rejection"]
+__all__ = ["ABANDONED", "Ops", "rejection"]
 
 _log: Final = logging.getLogger("belem.isolates")
 _LONGEST_SLEEP_MS: Final = 2**31 - 1  # what setTimeout can hold
+# Guests report rejections that nobody handles. This one says nothing to a worker's author.
+ABANDONED: Final = "The operation was aborted because its request is over"
 _RESOLVED: Final = b"null"
 
 
@@ -87,7 +90,7 @@ class Ops:
             self._sleep(id, pending, method, args)
             return
         task = self._tasks.start(self._run(id, pending, name, Call(method, args, body)))
-        pending.cancel = task.cancel
+        pending.cancel = partial(self._tasks.end, task)
 
     def cancel(self, id: int) -> None:
         """Stop an op that the guest no longer wants, and tell the guest that it is over."""
@@ -101,7 +104,7 @@ class Ops:
         time."""
         for id, pending in list(self._pending.items()):
             pending.cancel()
-            self._post_later(_aborted(id))
+            self._post_later(rejection(id, "AbortError", ABANDONED))
         self._pending.clear()
 
     def end_all(self) -> None:

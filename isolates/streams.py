@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from belem.isolates.errors import GuestThrew
@@ -125,8 +126,8 @@ class InboundStream:
     """Bytes that the guest reads, pumped from an iterator as it asks for them."""
 
     __slots__ = (
-        "_forget", "_post", "_room", "_source", "_unacknowledged", "awaiting_source", "blocked",
-        "id", "owner", "task",
+        "_end", "_forget", "_post", "_room", "_source", "_stopped", "_unacknowledged",
+        "awaiting_source", "blocked", "id", "owner",
     )  # fmt: skip
 
     def __init__(
@@ -140,7 +141,7 @@ class InboundStream:
     ) -> None:
         self.id = id
         self.owner = owner
-        self.task: asyncio.Task[None] | None = None
+        self._end: Callable[[], None] | None = None
         self.awaiting_source = (
             True  # something will come, or the stream will end, without the guest
         )
@@ -149,7 +150,12 @@ class InboundStream:
         self._post = post
         self._forget = forget
         self._unacknowledged = 0
+        self._stopped = False  # before the task is over: it ends a loop turn later
         self._room: asyncio.Future[None] | None = None
+
+    def ends_with(self, end: Callable[[], None]) -> None:
+        """Say how the task of `pump` is ended."""
+        self._end = end
 
     def acknowledge(self, count: int) -> None:
         """The guest has consumed `count` bytes more."""
@@ -157,13 +163,16 @@ class InboundStream:
             raise ProtocolBreach(f"{count} bytes acknowledged of {self._unacknowledged} sent")
         self._unacknowledged -= count
         if self._room is not None and not self._room.done():
+            # At once, not when the pump's task gets its turn: until then the guest would seem hung.
+            self.awaiting_source = True
             self._room.set_result(None)
 
     def stop(self) -> None:
         """The guest reads no more."""
+        self._stopped = True
         self._forget(self)
-        if self.task is not None:
-            self.task.cancel()
+        if self._end is not None:
+            self._end()
 
     async def pump(self) -> None:
         """Send the source to its end. Cancelled when the guest stops or the isolate ends."""
@@ -195,12 +204,14 @@ class InboundStream:
             finally:
                 self._room = None
                 self.awaiting_source = True
-        self._unacknowledged += len(piece)
-        self._post(pack(ToGuest.CHUNK, self.id, Type.BYTES, piece), self.owner)
+        if not self._stopped:
+            self._unacknowledged += len(piece)
+            self._post(pack(ToGuest.CHUNK, self.id, Type.BYTES, piece), self.owner)
 
     def _finish(self, record: bytes) -> None:
         self._forget(self)
-        self._post(record, self.owner)
+        if not self._stopped:
+            self._post(record, self.owner)
 
 
 class Streams:
@@ -240,7 +251,8 @@ class Streams:
         return stream
 
     def start(self, stream: InboundStream) -> None:
-        stream.task = self._tasks.start(stream.pump())
+        task = self._tasks.start(stream.pump())
+        stream.ends_with(partial(self._tasks.end, task))
 
     def open_outbound(self, id_bytes: bytes, owner: int) -> OutboundStream:
         """Take a stream that the guest announced."""

@@ -37,11 +37,18 @@ class Tasks:
         task.add_done_callback(self._ended)
         return task
 
+    def end(self, task: asyncio.Task[None]) -> None:
+        """Cancel a task, but not before its first step.
+
+        One cancelled earlier would never run at all, its `finally` with what it must close included.
+        """
+        self._loop.call_soon(task.cancel)
+
     def cancel(self) -> None:
         """Cancel everything and take nothing more."""
         self._closed = True
         for task in self._running:
-            task.cancel()
+            self.end(task)
 
     async def wait(self) -> None:
         """Wait until what was cancelled has cleaned up; a task that will not end is logged and

@@ -78,8 +78,8 @@ class Instance:
         store.set_limits(memory_size=memory_limit_bytes, instances=2, tables=1, memories=1)
         context = self._context = context_of(store)
         _set_deadline(context, _FAR_TICKS)
-        self._trap: Any = ctypes.POINTER(raw.wasm_trap_t)()  # Any: opaque pointers
-        self._error: Any = ctypes.POINTER(raw.wasmtime_error_t)()
+        self._trap: Any = _null(raw.wasm_trap_t)  # Any: opaque pointers
+        self._error: Any = _null(raw.wasmtime_error_t)
         self._future: Any = (
             None  # a pointer to a call in flight; ctypes pointers have no useful type
         )
@@ -206,13 +206,13 @@ class Instance:
         here."""
         trap: Any = self._trap
         error: Any = self._error
-        self._trap = ctypes.POINTER(raw.wasm_trap_t)()
-        self._error = ctypes.POINTER(raw.wasmtime_error_t)()
+        self._trap = _null(raw.wasm_trap_t)
+        self._error = _null(raw.wasmtime_error_t)
         return reason(error, trap)
 
     def _instantiate(self, module: Module, externs: Any, count: int) -> Any:
         instance = raw.wasmtime_instance_t()
-        trap: Any = ctypes.POINTER(raw.wasm_trap_t)()
+        trap: Any = _null(raw.wasm_trap_t)  # Any: opaque
         error = raw.wasmtime_instance_new(
             self._context,
             module.native.ptr(),
@@ -231,3 +231,8 @@ class Instance:
         )
         if not found:
             raise WasmError(f"The guest does not export {name.decode()!r}.")
+
+
+def _null(kind: Any) -> Any:  # Any: opaque ctypes pointers
+    """Return a null pointer that a call can set."""
+    return ctypes.POINTER(kind)()

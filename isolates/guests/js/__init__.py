@@ -12,7 +12,7 @@ __all__ = ["javascript"]
 _FOLDER: Final = Path(__file__).resolve().parent
 _BOOT: Final = _FOLDER / "boot"
 _STACK_BYTES: Final = 0  # as much of the C stack as the engine's own checks allow
-_GC_THRESHOLD_BYTES: Final = 1 << 20
+_GC_THRESHOLD_BYTES: Final = 8 << 20  # well above what the boot code takes
 
 
 def javascript(extensions: Sequence[Script] = ()) -> Guest:
