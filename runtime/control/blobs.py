@@ -22,8 +22,8 @@ class Blobs:
         """Store the content durably and return its digest."""
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
-        if path.exists():
-            return digest
+        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+            return digest  # a damaged one is written anew
         path.parent.mkdir(exist_ok=True)
         # A temporary file and a rename: a crash leaves a whole blob or none.
         descriptor, temporary = tempfile.mkstemp(dir=self._directory, prefix="new-")
