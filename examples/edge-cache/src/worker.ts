@@ -8,7 +8,8 @@ export interface Env {
 }
 
 const MODEL = "@cf/meta/llama-3-8b-instruct";
-const MAX_TOKENS = 512;
+// An answer that is kept for an hour should be the model's best one, not a draw: temperature 0.
+const OPTIONS = { max_tokens: 512, temperature: 0 };
 const HOUR_SECONDS = 3600;
 
 export default {
@@ -32,11 +33,11 @@ async function answer(request: Request, env: Env, ctx: ExecutionContext): Promis
   if (cached) return stream ? events(asEvents(cached), "HIT") : json(cached, "HIT");
 
   if (stream) {
-    const tokens: ReadableStream = await env.AI.run(MODEL, { prompt, max_tokens: MAX_TOKENS, stream });
+    const tokens: ReadableStream = await env.AI.run(MODEL, { prompt, stream, ...OPTIONS });
     const kept = collect((response) => ctx.waitUntil(keep(env, key, { response })));
     return events(tokens.pipeThrough(kept), "MISS");
   }
-  const result = await env.AI.run(MODEL, { prompt, max_tokens: MAX_TOKENS });
+  const result = await env.AI.run(MODEL, { prompt, ...OPTIONS });
   await keep(env, key, result);
   return json(result, "MISS");
 }
