@@ -29,16 +29,13 @@
       // The standard waits a microtask here, so that both branches see an error at once.
       boot.microtask(() => {
         readAgain = false;
+        const values = [value, bytes && !canceled[1] ? boot.copyBytes(value) : value];
         for (let i = 0; i < 2; i++) {
-          if (canceled[i]) continue;
-          const controller = branches[i].controller;
-          if (!bytes) controller.enqueue(value);
-          else controller.enqueue(i === 0 ? value : boot.copyBytes(value), i === 1);
+          if (!canceled[i]) branches[i].controller.enqueue(values[i], true);
         }
         reading = false;
         if (readAgain) pull();
       });
-      if (bytes) value = boot.copyBytes(value);
     };
     const close = () => {
       reading = false;

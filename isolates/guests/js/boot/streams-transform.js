@@ -82,6 +82,21 @@
       });
     }
     sinkWrite(chunk) {
+      const { check } = this.steps;
+      if (check !== undefined) {
+        const checked = check(chunk); // before the wait for room: a wrong chunk never gets any
+        return then(
+          checked,
+          () => this.write(chunk),
+          (error) => {
+            this.error(error);
+            throw error;
+          },
+        );
+      }
+      return this.write(chunk);
+    }
+    write(chunk) {
       if (!this.backpressure) return this.transform(chunk);
       return then(this.change.promise, () => {
         if (this.writable.state === "erroring") throw this.writable.storedError;
@@ -259,6 +274,7 @@
         return;
       }
       const define = (enqueue) => ({
+        check: bytesOnly,
         transform(chunk) {
           const bytes = bytesOnly(chunk);
           if (bytes.byteLength > 0) enqueue(boot.copyBytes(bytes));
@@ -276,6 +292,7 @@
       }
       let written = 0;
       const define = (enqueue) => ({
+        check: bytesOnly,
         transform(chunk) {
           const bytes = bytesOnly(chunk);
           written += bytes.byteLength;
