@@ -70,12 +70,14 @@
     if (body.stream === null) {
       const bytes = body.text === null ? body.bytes : utf8Encode(body.text);
       body.stream = core.readableOfBytes(boot.copyBytes(bytes));
-      if (body.used) {
-        body.stream.disturbed = true;
-        core.closeStream(body.stream);
-      }
+      if (body.used) passOver(body.stream);
     }
     return body.stream;
+  };
+
+  const passOver = (stream) => {
+    core.lockForGood(stream);
+    core.closeStream(stream);
   };
 
   // Take the body for good: {text}, {bytes} or {stream}, whichever is at hand; throws when it is used.
@@ -89,8 +91,7 @@
     const held = body.text !== null || body.bytes !== null;
     if (!held) return { text: null, bytes: null, stream };
     if (stream !== null) {
-      stream.disturbed = true; // a stream of it was made, but not read: nobody will read it now
-      core.closeStream(stream);
+      passOver(stream); // a stream of it was made, but not read: nobody will read it now
     }
     return { text: body.text, bytes: body.bytes, stream: null };
   };

@@ -138,11 +138,13 @@
       ? bytes.buffer
       : bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
 
-  // This engine's stacks have frames only; everybody expects the error above them.
+  // This engine's stacks have frames only; everybody expects the error above them. Frames of the boot
+  // code (its scripts are named "belem:…") say nothing to the worker's author.
   const fullStack = (name, message, stack) => {
     if (typeof stack !== "string" || stack === "") return "";
     const title = message === "" ? name : `${name}: ${message}`;
-    return stack.startsWith(title) ? stack.trimEnd() : `${title}\n${stack.trimEnd()}`;
+    const frames = stack.trimEnd().replace(/^ +at .*\(?belem:[^\n]*\)?(?:\n|$)/gm, "").trimEnd();
+    return frames.startsWith(title) ? frames : `${title}\n${frames}`;
   };
 
   // What a thrown value says about itself in a record; getters of hostile errors must not escape.

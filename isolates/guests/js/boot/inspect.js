@@ -93,6 +93,7 @@
   const showObject = (context, value, depth) => {
     const shape = shapeOf(context, value);
     if (shape.whole !== undefined && shape.keys.length === 0) return shape.whole;
+    if (shape.isEmpty && shape.keys.length === 0) return shape.braces.join("");
     if (depth > context.depth) {
       const name = constructorName(value) ?? "Object: null prototype";
       return Array.isArray(value) ? "[Array]" : `[${name}]`;
@@ -121,6 +122,7 @@
   const shapeOf = (context, value) => {
     const isList = Array.isArray(value) || value instanceof TypedArray;
     const shape = { keys: ownKeys(value, isList), braces: ["{", "}"], isList, whole: undefined };
+    shape.isEmpty = isList ? value.length === 0 : false;
     const braces = (prefix, open = "{", close = "}") => [`${prefix}${open}`, close];
     if (Array.isArray(value)) {
       const prefix = prefixOf(value, "Array", value.length);
@@ -130,9 +132,11 @@
       shape.braces = braces(prefixOf(value, "TypedArray", value.length), "[", "]");
       shape.entries = () => showTypedArray(context, value);
     } else if (value instanceof Map) {
+      shape.isEmpty = value.size === 0;
       shape.braces = braces(prefixOf(value, "Map", value.size));
       shape.entries = (depth) => showMap(context, Map.prototype.entries.call(value), depth, " => ");
     } else if (value instanceof Set) {
+      shape.isEmpty = value.size === 0;
       shape.braces = braces(prefixOf(value, "Set", value.size));
       shape.entries = (depth) => showSet(context, value, depth);
     } else if (typeof value === "function") {
@@ -162,6 +166,7 @@
       }
     } else {
       const prefix = prefixOf(value, "Object");
+      shape.isEmpty = true;
       shape.braces = braces(prefix === "Object " ? "" : prefix);
     }
     return shape;
@@ -299,7 +304,7 @@
     const entries = output.length;
     const isArray = Array.isArray(value) || shape.isList;
     if (isArray && entries > 6) output = group(context, output, value);
-    const lead = base === "" ? "" : `${base} `;
+    const lead = base === "" || base.endsWith(" ") ? base : `${base} `;
     if (context.level - depth < 3 && entries === output.length) {
       const start = output.length + context.indent + open.length + base.length + 10;
       const length = output.reduce((sum, text) => sum + text.length, output.length + start);
@@ -319,7 +324,7 @@
     if (longest * 3 + context.indent >= LINE) return output;
     if (total / longest <= 5 && longest > 8) return output;
     const bias = Math.sqrt(longest - total / output.length);
-    const biased = Math.max(longest - 3 - bias + 1, 1);
+    const biased = Math.max(longest - 3 - bias, 1);
     const columns = Math.min(
       Math.round(Math.sqrt(2.5 * biased * count) / biased),
       Math.floor((LINE - context.indent) / longest),

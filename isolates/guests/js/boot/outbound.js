@@ -32,8 +32,7 @@
     passOn(stream) {
       const { inbound } = stream;
       stream.inbound = null;
-      stream.disturbed = true;
-      stream.reader = { kind: "default", stream, requests: [], closed: null };
+      core.lockForGood(stream);
       this.cancel = () => inbound.stop();
       this.acknowledged = (count) => inbound.acknowledge(count);
       inbound.take({

@@ -37,6 +37,12 @@
     return reader;
   };
 
+  // What the stream holds goes past it: for everybody else it is locked for good, and disturbed.
+  const lockForGood = (stream) => {
+    stream.disturbed = true;
+    stream.reader = { kind: "default", stream, requests: [], closed: null };
+  };
+
   const releasedError = () =>
     new TypeError("This ReadableStream reader has been released.");
 
@@ -286,6 +292,7 @@
     DefaultController,
     errorStream,
     isLocked,
+    lockForGood,
     newReadable,
     read,
     releaseReader,

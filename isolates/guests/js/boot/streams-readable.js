@@ -17,8 +17,8 @@
       boot.detachStream = (stream) => {
         const { wrapper } = stream;
         if (wrapper === null) return;
-        const rest = { ...core.newReadable(), state: "closed", disturbed: true, wrapper };
-        rest.reader = { kind: "default", stream: rest, requests: [], closed: null };
+        const rest = { ...core.newReadable(), state: "closed", wrapper };
+        core.lockForGood(rest);
         wrapper.#stream = rest;
         stream.wrapper = null;
       };

@@ -72,9 +72,7 @@
     if (stream.inbound !== null && !core.isLocked(stream)) {
       const { inbound } = stream;
       stream.inbound = null;
-      stream.disturbed = true;
-      // Locked for good: what comes from the host goes to the collector, past the stream.
-      stream.reader = { kind: "default", stream, requests: [], closed: null };
+      core.lockForGood(stream);
       return boot.then(inbound.collect(), (bytes) => {
         core.closeStream(stream);
         return bytes;
