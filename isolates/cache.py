@@ -1,4 +1,4 @@
-"""Compiled modules on disk, so that a restart or a redeploy of the same worker compiles nothing.
+"""Compiled modules on disk: a restart or a redeploy compiles nothing again.
 
 A cached module is native code that the host maps and runs: whoever can write it owns the host. So
 the folder must be ours alone, files are made for us alone, and what does not match its recorded
@@ -87,8 +87,7 @@ class CodeCache:
             raise
 
     def _prune(self) -> None:
-        """Forget the least recently used modules. A file that is mapped stays readable until it is
-        unmapped."""
+        """Forget the least recently used modules; a mapped file outlives its name."""
         ages: list[tuple[float, str]] = []
         for path in self._folder.glob("*.json"):
             try:

@@ -1,4 +1,4 @@
-"""Calls that are driven to their end on the calling thread, and the inbox that most of them use."""
+"""Calls driven to their end on the calling thread, and the inbox they use."""
 
 import time
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ HOUSEKEEPING_CPU_SECONDS: Final = 0.1  # on the event loop: seeding, a larger in
 
 
 class OverCpu(Exception):
-    """A call used more CPU time than it was given; its instance can only be closed now."""
+    """A call used more CPU time than it was given: its instance must be closed."""
 
     def __init__(self, used_seconds: float) -> None:
         super().__init__(f"{used_seconds:.3f} s")

@@ -17,8 +17,7 @@ __all__ = [
 
 
 class LoadError(UserError):
-    """The worker's top level did not finish: it threw, did not parse, or ran over a start-up
-    limit."""
+    """The worker's top level threw, did not parse, or ran over a start-up limit."""
 
     code: ClassVar[str] = "isolate/load-failed"
 

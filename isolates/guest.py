@@ -1,5 +1,4 @@
-"""What is run: a guest (an engine and its boot code) and a program (a worker's modules) on top of
-it."""
+"""What is run: a guest (engine and boot code) and a program on top of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

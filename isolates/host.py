@@ -1,5 +1,4 @@
-"""The host: one compiler, the images made with it, and the isolates that run
-them."""
+"""The host: one compiler, the images made with it, the isolates that run them."""
 
 import asyncio
 import hashlib
@@ -142,8 +141,7 @@ class Host:
             raise RuntimeError("The host is closed.")
 
     def _seed(self, instance: Instance, image: Image, loop: asyncio.AbstractEventLoop) -> None:
-        """Give a restored guest randomness of its own: those of one image would all draw the same
-        numbers."""
+        """Give a restored guest randomness of its own, unlike its image's other copies."""
         self._ticker.touch(loop)
         instance.write(image.inbox_address, os.urandom(_SEED_BYTES))
         try:

@@ -30,8 +30,7 @@ _MAX_LOGS: Final = 1_000
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, kw_only=True)
 class Image:
-    """A worker ready to be spawned: the engine's code, its memory, and what its top level
-    logged."""
+    """A worker ready to spawn: the engine's code, its memory, and what it logged."""
 
     key: str
     code: Module

@@ -59,6 +59,7 @@ class Isolate:
         self.image = image
         self.dead: BelemError | None = None
         self.cpu_ms = 0.0
+        self.steps = 0
         self._instance = instance
         self._limits = limits
         self._cpu_limit_seconds = limits.cpu_ms / 1000
@@ -95,6 +96,11 @@ class Isolate:
     def in_long_step(self) -> bool:
         """Return whether a step has outlived its first slice: new events wait for its end."""
         return self._long_step is not None
+
+    @property
+    def pending_ops(self) -> int:
+        """Return how many host ops are not answered."""
+        return len(self._ops)
 
     @property
     def memory_bytes(self) -> int:
@@ -252,6 +258,7 @@ class Isolate:
         alone. What a step did for nobody known is charged to nobody: a request must not die for its
         neighbours.
         """
+        self.steps += 1
         self.cpu_ms += cpu_seconds * 1000
         over = None
         share = cpu_seconds / len(self._step_owners)

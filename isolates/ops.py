@@ -25,8 +25,7 @@ _RESOLVED: Final = b"null"
 
 
 class _Pending:
-    """An op in flight: a task or a timer, and the request that asked for it (0 if that is not
-    known)."""
+    """An op in flight: its task or timer, and the request that asked, if known."""
 
     __slots__ = ("cancel", "owner")
 
@@ -100,8 +99,7 @@ class Ops:
             self._post(_aborted(id), pending.owner)
 
     def abandon(self) -> None:
-        """Stop every op because no request is left that could want it. The guest hears of it next
-        time."""
+        """Stop every op: no request is left to want it. The guest hears of it later."""
         for id, pending in list(self._pending.items()):
             pending.cancel()
             self._post_later(rejection(id, "AbortError", ABANDONED))
@@ -125,8 +123,7 @@ class Ops:
         return None
 
     def _sleep(self, id: int, pending: _Pending, method: str, args: Json) -> None:
-        """Timers are ops without a task: they are the most frequent, and need nothing but the
-        loop's clock."""
+        """Wait for a timer: an op without a task, as the most frequent kind of all."""
         value = args[0] if isinstance(args, list) and args else 0
         if method != "sleep" or isinstance(value, bool) or not isinstance(value, int | float):
             raise ProtocolBreach("a timer that is not a sleep of a number of milliseconds")

@@ -1,5 +1,4 @@
-"""Records as bytes: what goes into an inbox is packed here, what comes out of an outbox is checked
-here.
+"""Records as bytes: inboxes are packed here, outboxes are checked here.
 
 An outbox was written by a guest that may be hostile: its kinds, types and lengths are checked
 before anything is done with them, and JSON is parsed with its size, depth and constants bounded.
@@ -33,8 +32,7 @@ def pack(kind: int, id: int, type: int, payload: bytes = b"") -> bytes:
 
 
 def join(first: bytes, second: bytes) -> bytes:
-    """Return the payload of an X_AND_BYTES type (or X_AND_STREAM, when `second` is the stream's
-    id)."""
+    """Return an X_AND_BYTES payload (X_AND_STREAM, if `second` is a stream's id)."""
     return len(first).to_bytes(4, "little") + first + second
 
 

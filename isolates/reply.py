@@ -1,5 +1,4 @@
-"""A request in an isolate, and its reply: one object, because there is one of it for each
-request."""
+"""A request and its reply: one object, because there is one per request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -45,13 +44,11 @@ class Reply:
 
     @property
     def cpu_ms(self) -> float:
-        """Return the CPU time charged to this request so far (shared steps are shared out
-        evenly)."""
+        """Return the CPU time charged so far (shared steps are shared out evenly)."""
         return self.cpu_seconds * 1000
 
     async def settled(self) -> None:
-        """Wait until the reply and every `waitUntil` are over, cut off, or lost with the
-        isolate."""
+        """Wait until reply and `waitUntil` are over, cut off, or lost with the isolate."""
         if self.is_settled:
             return
         if self._waiter is None:
@@ -59,8 +56,7 @@ class Reply:
         await asyncio.shield(self._waiter)
 
     async def aclose(self) -> None:
-        """The client is gone, or wants no more: cancel what is left of the reply. Safe to call
-        twice."""
+        """Cancel what is left: the client is gone. Safe to call twice."""
         self._on_close(self)
 
     # For the isolate only.

@@ -119,8 +119,7 @@ class Requests:
     # Ends
 
     def close(self, reply: Reply) -> None:
-        """The client is gone: tell the guest, once, and start the clock for what it may still
-        do."""
+        """Tell the guest, once, that the client is gone, and start the last clock."""
         if reply.is_settled or reply.timer is not None:
             return
         if isinstance(reply.body, OutboundStream):

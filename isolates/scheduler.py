@@ -1,5 +1,4 @@
-"""Where steps run: the first slice on the event loop, whatever is longer on a few threads, in
-turns.
+"""Where steps run: the first slice on the loop, the rest on threads, in turns.
 
 A hop to a thread costs more than a whole short request, and a long step on the loop would hold up
 everybody. The same fibre is polled on, wherever it began; wasmtime releases the GIL while it runs.
@@ -29,8 +28,7 @@ class Outcome(Enum):
 
 
 class Step:
-    """A step that has outlived its first slice. A thread runs it; `cancelled` is set by the
-    loop."""
+    """A step past its first slice, run by a thread; the loop sets `cancelled`."""
 
     __slots__ = ("cancelled", "cpu_seconds", "instance", "limit_seconds")
 

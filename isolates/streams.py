@@ -180,6 +180,8 @@ class InboundStream:
             async for chunk in self._source:
                 for start in range(0, len(chunk), GUEST_STREAM_WINDOW_BYTES):
                     await self._send(chunk[start : start + GUEST_STREAM_WINDOW_BYTES])
+                if self._stopped:  # a source that never waits would keep the loop for itself
+                    break
             self._finish(pack(ToGuest.END, self.id, Type.NONE))
         except BelemError as error:
             self._finish(_failure(self.id, error.message))

@@ -40,7 +40,7 @@ class Tasks:
     def end(self, task: asyncio.Task[None]) -> None:
         """Cancel a task, but not before its first step.
 
-        One cancelled earlier would never run at all, its `finally` with what it must close included.
+        One cancelled earlier would never run at all, nor would its `finally`, which closes things.
         """
         self._loop.call_soon(task.cancel)
 
@@ -51,8 +51,7 @@ class Tasks:
             self.end(task)
 
     async def wait(self) -> None:
-        """Wait until what was cancelled has cleaned up; a task that will not end is logged and
-        left."""
+        """Wait until what was cancelled has cleaned up; log what will not end."""
         current = asyncio.current_task()
         waiting = {task for task in self._running if task is not current}
         if waiting:

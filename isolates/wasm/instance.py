@@ -37,6 +37,7 @@ _poll: Final[Callable[..., bool]] = raw._wasmtime_call_future_poll
 _delete: Final[Callable[..., None]] = raw._wasmtime_call_future_delete
 _set_deadline: Final[Callable[..., None]] = raw._wasmtime_context_set_epoch_deadline
 _data_size: Final[Callable[..., int]] = raw._wasmtime_memory_data_size
+_pointer_to: Final[Callable[[Any], Any]] = ctypes.POINTER
 _string_at: Final = ctypes.string_at
 _memmove: Final = ctypes.memmove
 
@@ -202,8 +203,7 @@ class Instance:
         )
 
     def _failure(self) -> str:
-        """Return the text of the trap or error and forget it. Both are owned, so both are freed
-        here."""
+        """Take the trap's or error's text, and the ownership of both."""
         trap: Any = self._trap
         error: Any = self._error
         self._trap = _null(raw.wasm_trap_t)
@@ -235,4 +235,4 @@ class Instance:
 
 def _null(kind: Any) -> Any:  # Any: opaque ctypes pointers
     """Return a null pointer that a call can set."""
-    return ctypes.POINTER(kind)()
+    return _pointer_to(kind)()

@@ -7,6 +7,7 @@ starts the clock, and a second without a touch stops it.
 
 import asyncio
 import ctypes
+import math
 import sys
 import threading
 import time
@@ -39,6 +40,7 @@ class Ticker:
         self._clock: _Clock = _TimerClock(engine) if native else _ThreadClock(engine)
         self._lock = threading.Lock()
         self._running = False
+        self._stopped_s = -math.inf  # when the clock last stopped
         self._watched = False  # a check that stops an idle clock is on the loop's timer
         self._holds = 0
         self._closed = False
@@ -76,15 +78,13 @@ class Ticker:
         with self._lock:
             if self._closed:
                 return
-            was_running = self._running
             self._holds = 0
             self._stop()
             self._closed = True
             self._clock.close()
-        if was_running:
-            # A notification may have left the timer just before: let it land before the engine is
-            # freed.
-            time.sleep(_GRACE_SECONDS)
+        # A notification may have left the timer just before it stopped, here or at the end of a
+        # build: let it land before the engine is freed.
+        time.sleep(max(0.0, self._stopped_s + _GRACE_SECONDS - time.monotonic()))
 
     def _start(self) -> None:
         if not self._running and not self._closed:
@@ -95,6 +95,7 @@ class Ticker:
         if self._running and not self._holds:
             self._clock.stop()
             self._running = False
+            self._stopped_s = time.monotonic()
 
     def _stop_if_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._closed:

@@ -21,6 +21,7 @@ from belem.isolates import (
 )
 from belem.isolates.records import join, pack
 from belem.sdk.abi import RECORD, ToHost, Type
+from belem.sdk.errors import BelemError
 from belem.sdk.ops import Answer, Call
 from tests.isolates import wat
 
@@ -46,7 +47,8 @@ async def death_by(host: Host, folder: Path, *records: bytes) -> IsolateLost:
     with pytest.raises(IsolateLost) as caught:
         await isolate.dispatch(Event("fetch"))
 
-    assert isolate.dead is not None and isolate.in_flight == 0
+    assert isolate.dead is not None
+    assert isolate.in_flight == 0
     return caught.value
 
 
@@ -175,7 +177,7 @@ async def test_a_flood_of_ops_is_answered_with_rejections(host: Host, tmp_path: 
     with pytest.raises(IsolateLost):
         await isolate.dispatch(Event("fetch"))
 
-    assert len(isolate._ops) == 0
+    assert isolate.pending_ops == 0
 
 
 @pytest.mark.parametrize(
@@ -270,8 +272,8 @@ async def swallow(isolate: Isolate) -> None:
         if isinstance(reply.body, AsyncIterator):
             async for _ in reply.body:
                 pass
-    except Exception as error:
-        assert hasattr(error, "code"), error
+    except BelemError:
+        pass
 
 
 async def test_log_lines_of_unknown_requests_belong_to_no_request(

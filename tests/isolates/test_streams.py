@@ -12,7 +12,7 @@ from belem.sdk.abi import GUEST_STREAM_WINDOW_BYTES, HOST_STREAM_WINDOW_BYTES
 from belem.sdk.errors import SystemFault
 from tests.isolates.conftest import Spawn
 
-# Sends each inbound chunk back on outbound stream 9 as the reader acknowledges it, and acknowledges it then.
+# Sends each inbound chunk back on outbound stream 9 as the window allows, and acknowledges it then.
 ECHO = """
     let request, window = 0, ended = false;
     const waiting = [];
@@ -115,7 +115,8 @@ async def test_a_chunk_larger_than_the_window_passes(spawn: Spawn) -> None:
           host.send(4, 1, new Uint8Array(1000000));
         };
         export const record = (kind, id, value) => {
-          if (kind === 8 && value === 1000000) { host.send(4, 1, "end"); host.send(5, 1); host.send(8, 1); }
+          if (kind !== 8 || value !== 1000000) return;
+          host.send(4, 1, "end"); host.send(5, 1); host.send(8, 1);
         };
     """)
 
@@ -172,7 +173,23 @@ async def test_a_source_is_closed_when_the_guest_stops_reading(spawn: Spawn) -> 
 
     await isolate.dispatch(Event("stop", body=source))
 
-    assert source.closed and source.left > 0
+    assert source.closed
+    assert source.left > 0
+
+
+async def test_a_source_that_never_waits_is_left_when_the_guest_stops(spawn: Spawn) -> None:
+    isolate = await spawn("""
+        export const stop = async (head, body, id) => {
+          host.send(10, body);
+          await sleep(5);
+          host.send(3, id, ""); host.send(8, id);
+        };
+    """)
+    endless = Source(b"x", -1)
+
+    await isolate.dispatch(Event("stop", body=endless))
+
+    assert endless.closed
 
 
 async def test_a_source_is_closed_when_its_request_settles_unread(spawn: Spawn) -> None:
@@ -181,9 +198,10 @@ async def test_a_source_is_closed_when_its_request_settles_unread(spawn: Spawn) 
 
     reply = await isolate.dispatch(Event("ignore", body=source))
     await reply.settled()
-    await isolate._tasks.wait()
+    await isolate.aclose()
 
-    assert source.closed and source.left > 0
+    assert source.closed
+    assert source.left > 0
 
 
 async def test_a_reader_that_leaves_stops_the_guests_stream(spawn: Spawn) -> None:

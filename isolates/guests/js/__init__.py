@@ -1,5 +1,4 @@
-"""The JavaScript guest: QuickJS-NG built to `js.wasm`, and the boot scripts that give it Workers'
-web APIs."""
+"""The JavaScript guest: QuickJS-NG, and boot scripts with Workers' web APIs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +15,11 @@ _GC_THRESHOLD_BYTES: Final = 8 << 20  # well above what the boot code takes
 
 
 def javascript(extensions: Sequence[Script] = ()) -> Guest:
-    """Return the JavaScript guest. Extensions run after the boot scripts and before these are
-    sealed off."""
+    """Return the JavaScript guest; extensions run just before its boot is sealed."""
     names = (_BOOT / "order.txt").read_text().split()
-    boot = [Script(name, (_BOOT / name).read_text()) for name in names]
-    seal = [script for script in boot if script.name == "seal.js"]
-    opened = [script for script in boot if script.name != "seal.js"]
+    boot = [Script(f"belem:{name}", (_BOOT / name).read_text()) for name in names]
+    seal = [script for script in boot if script.name == "belem:seal.js"]
+    opened = [script for script in boot if script.name != "belem:seal.js"]
     modules = [
         Script(path.stem.replace("-", ":", 1), path.read_text())
         for path in sorted((_BOOT / "modules").glob("*.js"))

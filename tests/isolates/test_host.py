@@ -1,0 +1,111 @@
+"""The host's life: spawning, closing, and what thousands of isolates leave behind."""
+
+import asyncio
+import gc
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from belem.isolates import Event, Guest, Host, IsolateBusy, IsolateLost, Limits, Program
+from tests.isolates.conftest import Spawn
+
+PROGRAM = Program(main="w.js", modules={"w.js": "export const hi = () => 'hi';"})
+
+
+def resident_kib() -> int:
+    found = re.search(r"Rss:\s+(\d+)", Path("/proc/self/smaps_rollup").read_text())
+    assert found
+    return int(found[1])
+
+
+def mappings() -> int:
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+async def test_thousands_of_isolates_leave_nothing_behind(host: Host, mini: Guest) -> None:
+    image = await host.build(mini, PROGRAM)
+
+    async def round_of(count: int) -> None:
+        for _ in range(count):
+            isolate = host.spawn(image, {}, Limits(), lambda line: None)
+            assert (await isolate.dispatch(Event("hi"))).head == "hi"
+            await isolate.aclose()
+
+    await round_of(100)
+    gc.collect()
+    before = resident_kib(), mappings(), len(os.listdir("/proc/self/fd"))
+    await round_of(2000)
+    gc.collect()
+
+    assert host.isolates == 0
+    assert resident_kib() - before[0] < 8_000
+    assert mappings() - before[1] < 20
+    assert len(os.listdir("/proc/self/fd")) == before[2]
+
+
+async def test_live_isolates_are_counted_and_bounded(cache_dir: Path, mini: Guest) -> None:
+    async with Host(cache_dir, max_isolates=2) as host:
+        image = await host.build(mini, PROGRAM)
+        first = host.spawn(image, {}, Limits(), lambda line: None)
+        host.spawn(image, {}, Limits(), lambda line: None)
+
+        with pytest.raises(IsolateBusy, match="2 isolates"):
+            host.spawn(image, {}, Limits(), lambda line: None)
+        await first.aclose()
+
+        assert host.isolates == 1
+        host.spawn(image, {}, Limits(), lambda line: None)
+
+
+async def test_closing_a_host_ends_its_isolates(cache_dir: Path, mini: Guest) -> None:
+    host = Host(cache_dir)
+    image = await host.build(mini, PROGRAM)
+    isolate = host.spawn(image, {}, Limits(), lambda line: None)
+
+    await host.aclose()
+    await host.aclose()
+    host.close()
+
+    with pytest.raises(IsolateLost, match="closed"):
+        await isolate.dispatch(Event("hi"))
+    with pytest.raises(RuntimeError, match="closed"):
+        host.spawn(image, {}, Limits(), lambda line: None)
+    with pytest.raises(RuntimeError, match="closed"):
+        await host.build(mini, PROGRAM)
+
+
+async def test_a_host_with_live_isolates_is_not_closed_from_under_them(
+    host: Host, mini: Guest
+) -> None:
+    image = await host.build(mini, PROGRAM)
+    isolate = host.spawn(image, {}, Limits(), lambda line: None)
+
+    with pytest.raises(RuntimeError, match="use aclose"):
+        host.close()
+
+    assert (await isolate.dispatch(Event("hi"))).head == "hi"
+
+
+async def test_a_host_without_a_cache_works_too(tmp_path: Path) -> None:
+    from tests.isolates import wat
+
+    async with Host() as host:
+        image = await host.build(
+            wat.guest(tmp_path, wat.wasm()), Program(main="w", modules={"w": ""})
+        )
+        isolate = host.spawn(image, {}, Limits(), lambda line: None)
+
+        assert (await isolate.dispatch(Event("x"))).head == "x\n"
+
+
+async def test_requests_of_many_isolates_run_side_by_side(spawn: Spawn) -> None:
+    source = "export const work = async (head) => { await sleep(3); return head; };"
+    isolates = [await spawn(source) for _ in range(40)]
+
+    replies = await asyncio.gather(
+        *(isolate.dispatch(Event("work", str(n))) for n, isolate in enumerate(isolates))
+    )
+
+    assert [reply.head for reply in replies] == [str(n) for n in range(40)]
