@@ -24,3 +24,5 @@ if __name__ == "__main__":
         build_guests(steps_for_terminal())
     except BuildFailed as failure:
         sys.exit(failure.message)
+    except OSError as error:  # a full disk, a cache folder that is not ours
+        sys.exit(f"The guests could not be built: {error}. Mend that, then build again.")

@@ -1,4 +1,4 @@
-"""How a guest's wasm is made from pinned sources: fetched, patched, compiled, checked and kept by content."""
+"""How a guest's wasm is made from pinned sources, and kept by content."""
 
 from belem.isolates.guests.building.errors import BuildFailed
 from belem.isolates.guests.building.outputs import Outputs

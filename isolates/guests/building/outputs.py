@@ -1,4 +1,4 @@
-"""Built files, kept by the digest of everything that went into them, and safe under concurrent builds."""
+"""Built files, kept by the digest of all that went into them. Builds may run side by side."""
 
 import contextlib
 import fcntl
@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +43,7 @@ class Outputs:
     def find_or_build(
         self, key: str, name: str, build: Callable[[Path], Path], *, waiting: Callable[[], None]
     ) -> Path:
-        """Return the file for a key; where there is none, `build` it in a scratch folder, and keep it.
+        """Return the file for a key; if there is none, `build` it in a scratch folder and keep it.
 
         Of several processes one builds while the others wait; `waiting` is called once before that.
         """
@@ -62,11 +62,11 @@ class Outputs:
                 return target
 
     @contextlib.contextmanager
-    def _locked(self, key: str, waiting: Callable[[], None]) -> Iterator[None]:
+    def _locked(self, key: str, waiting: Callable[[], None]) -> Generator[None]:
         deadline = time.monotonic() + self._lock_timeout_seconds
         path = self._folder / f"{key}.lock"
         told = False
-        # The lock file stays: removing it while another process waits on it would let two builds run.
+        # The lock file stays: removed while another process waits on it, two builds would run.
         with path.open("w") as file:
             while True:
                 try:
@@ -75,8 +75,8 @@ class Outputs:
                 except BlockingIOError:
                     if time.monotonic() > deadline:
                         raise BuildFailed(
-                            f"Another build has held {path} for {self._lock_timeout_seconds:.0f} seconds. "
-                            "End that process, then build again."
+                            f"Another build has held {path} for {self._lock_timeout_seconds:.0f} "
+                            "seconds. End that process, then build again."
                         ) from None
                     if not told:
                         waiting()

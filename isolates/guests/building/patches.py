@@ -1,4 +1,4 @@
-"""Changes to upstream sources, small enough to be read, that fail when upstream is not as we know it."""
+"""Changes to upstream sources that fail when upstream is not as we know it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,7 @@ def apply(source: str, file_name: str, replacements: Sequence[Replacement]) -> s
         found = source.count(replacement.old)
         if found != 1:
             raise BuildFailed(
-                f"The patch \N{LEFT DOUBLE QUOTATION MARK}{replacement.why}\N{RIGHT DOUBLE QUOTATION MARK} "
-                f"fits {found} places in {file_name} instead of 1. "
+                f'The patch "{replacement.why}" fits {found} places in {file_name} instead of 1. '
                 "Upstream has changed: read the new source and write the patch anew."
             )
         source = source.replace(replacement.old, replacement.new)

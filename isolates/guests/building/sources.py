@@ -40,9 +40,10 @@ class Sdist:
 
 Download = Callable[[Sequence[Sdist], Path], None]
 
-# pip insists on asking an sdist for its metadata before it hands the archive over, which runs the sdist's own
-# set-up code. So pip is given this backend under the name the sdists ask for; it only copies what is written
-# in the archive. The archives' digests are checked by pip first (--require-hashes), and by us again after.
+# pip insists on asking an sdist for its metadata before it hands the archive over, which runs the
+# sdist's own set-up code. So pip is given this backend under the name that the sdists ask for; it
+# only copies what is written in the archive. The archives' digests are checked by pip before that
+# (--require-hashes), and by us again after.
 _STAND_IN_BACKEND: Final = """\
 from pathlib import Path
 
@@ -101,7 +102,8 @@ def pip_download(sdists: Sequence[Sdist], folder: Path) -> None:
         output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_SHOWN_LINES:])
         raise BuildFailed(
             f"pip could not download {names}:\n{output}\n"
-            "See that your package index has these source distributions (`pip config list`), then build again."
+            "See that your package index has these source distributions (`pip config list`), "
+            "then build again."
         )
 
 
@@ -131,8 +133,9 @@ class Sources:
                     )
                 if digest != sdist.sha256:
                     raise BuildFailed(
-                        f"{sdist.file_name} has the digest {digest}; the reviewed one has {sdist.sha256}. "
-                        "Your package index serves another file: find out why before you build with it."
+                        f"{sdist.file_name} has the digest {digest}; the reviewed one has "
+                        f"{sdist.sha256}. Your package index serves another file: find out why "
+                        "before you build with it."
                     )
                 archive.replace(self._path(sdist))
 

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -26,7 +26,7 @@ class PlainSteps:
     """Lines on standard error: for a log."""
 
     @contextlib.contextmanager
-    def step(self, text: str) -> Iterator[None]:
+    def step(self, text: str) -> Generator[None]:
         start = time.monotonic()
         self.note(f"{text} …")
         yield
@@ -39,13 +39,13 @@ class PlainSteps:
 
 class _TerminalSteps:
     def __init__(self) -> None:
-        # Imported here: a build that has nothing to do shows nothing, and should take no time either.
+        # Imported here: a build with nothing to do shows nothing, and should take no time.
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False)
 
     @contextlib.contextmanager
-    def step(self, text: str) -> Iterator[None]:
+    def step(self, text: str) -> Generator[None]:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = (

@@ -39,7 +39,7 @@ class Unit:
 
 
 class Zig:
-    """Runs the compiler in one folder. Paths are relative to it, so that no folder's name reaches the output."""
+    """Runs the compiler in one folder. Paths are relative to it: its name is not in the output."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

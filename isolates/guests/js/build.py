@@ -10,7 +10,6 @@ from typing import Final
 from belem.isolates.guests.building import (
     BuildFailed,
     Outputs,
-    Replacement,
     Sdist,
     Sources,
     Steps,
@@ -19,6 +18,7 @@ from belem.isolates.guests.building import (
     apply,
 )
 from belem.isolates.guests.building.zig import ZIG_VERSION
+from belem.isolates.guests.js.patches import PATCHES
 
 __all__ = ["NATIVE", "SDISTS", "WASM_NAME", "build", "build_key"]
 
@@ -33,36 +33,9 @@ SDISTS: Final = (
 )
 _QUICKJS, _ADA = SDISTS
 
-# What JavaScript can recurse is this less a margin, and about 320 bytes for each plain call. It lies at address 0,
-# so running off its end traps.
+# JavaScript can use this less a margin: about 10,000 plain calls. It lies at address 0, so that
+# running off its end traps.
 _C_STACK_BYTES: Final = 4 << 20
-
-_PATCHES: Final = (
-    Replacement(
-        "a switch is 8 % faster than computed goto on wasm",
-        "#define DIRECT_DISPATCH  1",
-        "#define DIRECT_DISPATCH  0",
-    ),
-    # The engine measures its C stack, but most of a wasm frame is on the native stack, which it cannot see. With at
-    # least 64 bytes for each checked frame the C stack always ends first, in a RangeError instead of a trap.
-    Replacement(
-        "charge each checked frame some stack",
-        "    return unlikely(sp < rt->stack_limit);\n}\n",
-        "    return unlikely(sp < rt->stack_limit);\n}\n"
-        "#define js_check_stack_overflow(rt, size) ({ "
-        "volatile char *pad = __builtin_alloca(64); pad[0] = 0; js_check_stack_overflow((rt), (size)); })\n",
-    ),
-    Replacement(
-        "refuse eval and new Function",
-        "    str = JS_ToCStringLen(ctx, &len, val);\n"
-        "    if (!str)\n"
-        "        return JS_EXCEPTION;\n"
-        '    ret = JS_EvalInternal(ctx, this_obj, str, len, "<input>", 1, flags, scope_idx);\n'
-        "    JS_FreeCString(ctx, str);\n"
-        "    return ret;\n",
-        "    return refuse_code_generation(ctx);\n",
-    ),
-)
 
 _FLAGS: Final = (
     "-O3",
@@ -81,7 +54,7 @@ _UNITS: Final = (
     # Ours first: it defines abort(), which the libc would otherwise be asked for.
     Unit("native/guest.c", _OURS),
     Unit("native/freestanding.c", _OURS),
-    Unit("quickjs/libregexp.c", _THEIRS),
+    Unit("patched/libregexp.c", _THEIRS),
     Unit("quickjs/libunicode.c", _THEIRS),
     Unit("quickjs/dtoa.c", _THEIRS),
     Unit(
@@ -101,7 +74,7 @@ def build_key(native: Path = NATIVE) -> str:
     recipe = [
         ZIG_VERSION,
         [[sdist.name, sdist.version, sdist.sha256] for sdist in SDISTS],
-        [[patch.old, patch.new] for patch in _PATCHES],
+        [[name, [[p.old, p.new] for p in patches]] for name, patches in PATCHES.items()],
         [[unit.path, unit.flags] for unit in _UNITS],
         _FLAGS,
         _LINK_FLAGS,
@@ -149,16 +122,17 @@ def _lay_out(folder: Path, sources: Sources) -> None:
             )
         source.rename(folder / name)
     shutil.copytree(NATIVE, folder / "native")
-    engine = folder / "quickjs" / "quickjs.c"
     patched = folder / "patched"
     patched.mkdir()
-    text = apply(engine.read_text(encoding="utf-8"), engine.name, _PATCHES)
-    patched.joinpath(engine.name).write_text(text, encoding="utf-8")
-    engine.unlink()  # so that nothing but the patched one can be included
+    for name, replacements in PATCHES.items():
+        upstream = folder / "quickjs" / name
+        text = apply(upstream.read_text(encoding="utf-8"), name, replacements)
+        patched.joinpath(name).write_text(text, encoding="utf-8")
+        upstream.unlink()  # so that nothing but the patched one can be included
 
 
 def _check(wasm: bytes) -> None:
-    """See that the module keeps to the ABI: it asks nothing of a host, and its memory is its whole state."""
+    """See that the module asks nothing of a host, and that its memory is its whole state."""
     # Imported here, since it brings the engine in: a build that has nothing to do needs none of it.
     from belem.isolates.snapshot import split_guest
 
