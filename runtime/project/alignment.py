@@ -8,6 +8,7 @@ It is done when the first stack asks.
 
 from bisect import bisect_left, bisect_right
 from functools import cached_property
+from typing import TypeAlias
 
 from belem.runtime.project.positions import Position
 from belem.runtime.project.tokens import Kind, Lines, Token, tokenize
@@ -22,6 +23,8 @@ _RUNS = {2: 20, 3: 100, 4: 400, 6: 2000, 9: 1 << 30}
 _ADDED = 16
 # Much is dropped and little is added: an added token is as unlikely as this many dropped ones.
 _ADDED_COST = 6
+
+_Runs: TypeAlias = dict[int, dict[tuple[str, ...], list[int]]]
 
 
 class Alignment:
@@ -61,11 +64,11 @@ def _key(token: Token) -> str:
 
 def _align(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     """Return the indexes of tokens that are the same one, new first, both ascending."""
-    runs = {length: _places(old, length) for length in _RUNS}
+    runs = {length: _places(old, length) for length in _RUNS}  # shorter ones first
     pairs: list[tuple[int, int]] = []
     n = o = 0
     # Between anchors no mistake reaches further than the next anchor.
-    for next_n, next_o in [*_anchors(old, new), (len(new), len(old))]:
+    for next_n, next_o in [*_anchors(old, new, runs), (len(new), len(old))]:
         while o < next_o and n < next_n:
             if old[o] == new[n]:
                 pairs.append((n, o))
@@ -77,11 +80,11 @@ def _align(old: list[str], new: list[str]) -> list[tuple[int, int]]:
     return pairs
 
 
-def _anchors(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+def _anchors(old: list[str], new: list[str], runs: _Runs) -> list[tuple[int, int]]:
     """Return pairs of what each list has once: tokens and runs of two and three, rising."""
     found: set[tuple[int, int]] = set()
     for length in (1, 2, 3):
-        there = _places(old, length)
+        there = runs.get(length) or _places(old, length)
         for key, places in _places(new, length).items():
             origins = there.get(key, [])
             if len(places) == len(origins) == 1:
@@ -108,9 +111,10 @@ def _longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _places(keys: list[str], length: int) -> dict[tuple[str, ...], list[int]]:
+    """Return where each run of so many keys starts."""
     places: dict[tuple[str, ...], list[int]] = {}
-    for index in range(len(keys) - length + 1):
-        places.setdefault(tuple(keys[index : index + length]), []).append(index)
+    for index, run in enumerate(zip(*(keys[start:] for start in range(length)), strict=False)):
+        places.setdefault(run, []).append(index)
     return places
 
 
@@ -118,14 +122,19 @@ def _next_run(
     new: list[str],
     new_range: tuple[int, int],
     old_range: tuple[int, int],
-    runs: dict[int, dict[tuple[str, ...], list[int]]],
+    runs: _Runs,
 ) -> tuple[int, int] | None:
     """Return where both lists go on alike, leaving out as little as may be of either."""
     (n, new_end), (o, old_end) = new_range, old_range
     best: tuple[int, int, int] | None = None
-    for length, places in runs.items():
-        for added in range(min(_ADDED, new_end - n)):
-            found = places.get(tuple(new[n + added : n + added + length]), [])
+    for added in range(min(_ADDED, new_end - n)):
+        if best is not None and added * _ADDED_COST >= best[0]:
+            break
+        for length, places in runs.items():
+            found = places.get(tuple(new[n + added : n + added + length]))
+            if found is None:
+                # No longer run starts here either.
+                break
             index = bisect_left(found, o)
             if index == len(found) or found[index] >= min(old_end, o + _RUNS[length] + 1):
                 continue

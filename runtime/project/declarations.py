@@ -208,22 +208,25 @@ def _env_names(tokens: list[Token]) -> list[str]:
     for index, token in enumerate(tokens[:-2]):
         after = [follower.text for follower in tokens[index + 1 : index + 3]]
         handler = token.text == "ExportedHandler" and after[0] == "<"
-        parameter = token.text in ("env", "_env") and after[0] == ":"
+        parameter = token.text in ("env", "_env", "Bindings") and after[0] == ":"
         if (handler or parameter) and tokens[index + 2].kind is Kind.NAME:
             names.append(after[1])
     return names
 
 
 def _inline(tokens: list[Token]) -> Iterator[list[Token]]:
-    """Yield the bodies of types written in place: `env: { CACHE: KVNamespace }`."""
+    """Yield types written in place: `env: { … }` of a parameter, `Hono<{ Bindings: { … } }>`."""
     for index, token in enumerate(tokens[:-2]):
-        opens = tokens[index + 1].text == ":" and tokens[index + 2].text == "{"
-        # Among parameters: after a comma or a parenthesis; in an object it would be a value.
-        if token.text == "env" and opens and index > 0 and tokens[index - 1].text == ",":
-            body = _body(tokens, index + 2)
-            end = index + 2 + len(body) + 2
-            if end < len(tokens) and tokens[end].text in (",", ")"):
-                yield body
+        if index == 0 or tokens[index + 1].text != ":" or tokens[index + 2].text != "{":
+            continue
+        body = _body(tokens, index + 2)
+        after = tokens[index + 4 + len(body) :][:1]
+        before = tokens[index - 1].text
+        # Elsewhere the same words are a property and its value.
+        parameter = token.text == "env" and before == "," and after and after[0].text in (",", ")")
+        argument = token.text == "Bindings" and before == "{" and tokens[index - 2].text == "<"
+        if parameter or argument:
+            yield body
 
 
 def _members_of(name: str, declared: dict[str, _Declaration], seen: set[str]) -> Iterator[Member]:

@@ -1,5 +1,6 @@
 """Find the file that an import means, as TypeScript and bundlers do."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -47,22 +48,32 @@ class Resolution:
 
 def resolve_relative(directory: Path, specifier: str) -> Resolution:
     """Find the file that a relative specifier means for a module in `directory`."""
-    # Queries (`./logo.bin?module`) choose how a bundler reads a file; the file is the same.
-    exact = directory / specifier.partition("?")[0]
-    candidates = [] if specifier.endswith(("/", ".", "..")) else [exact]
-    candidates += [exact.with_suffix(suffix) for suffix in _WRITTEN_AS.get(exact.suffix, ())]
-    if exact.name not in ("", "..") and not specifier.endswith(("/", "/.", "/..")):
-        candidates += [exact.with_name(exact.name + extension) for extension in _EXTENSIONS]
-    candidates += [exact / f"index{extension}" for extension in _EXTENSIONS]
-    for count, candidate in enumerate(candidates, start=1):
+    tried: list[Path] = []
+    for candidate in _candidates(directory, specifier):
+        tried.append(candidate)
         if _is_file(candidate):
-            return Resolution(candidate, tuple(candidates[:count]))
-    return Resolution(None, tuple(candidates))
+            return Resolution(candidate, tuple(tried))
+    return Resolution(None, tuple(tried))
 
 
 def is_inside(path: Path, root: Path) -> bool:
     """Say whether a file is in the project once every link on the way to it is followed."""
     return path.resolve().is_relative_to(root.resolve())
+
+
+def _candidates(directory: Path, specifier: str) -> Iterator[Path]:
+    # Queries (`./logo.bin?module`) choose how a bundler reads a file; the file is the same.
+    exact = directory / specifier.partition("?")[0]
+    names_a_folder = specifier.endswith(("/", "/.", "/..")) or specifier in (".", "..")
+    if not names_a_folder:
+        yield exact
+        for suffix in _WRITTEN_AS.get(exact.suffix, ()):
+            yield exact.with_suffix(suffix)
+        if exact.name not in ("", ".."):
+            for extension in _EXTENSIONS:
+                yield exact.with_name(exact.name + extension)
+    for extension in _EXTENSIONS:
+        yield exact / f"index{extension}"
 
 
 def _is_file(path: Path) -> bool:

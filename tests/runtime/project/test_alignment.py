@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from belem.runtime.project.alignment import Alignment
 from belem.runtime.project.positions import Position
 from belem.runtime.project.tokens import Kind, Lines, tokenize
@@ -106,3 +109,16 @@ def test_a_long_file_is_aligned_to_its_end(transformer: Transformer) -> None:
     place = alignment.original(*Lines(output).at(output.index("f799")))
 
     assert place == Position("a.ts", 1600, 17)
+
+
+@given(st.lists(st.sampled_from("abcd(){};"), max_size=60), st.data())
+def test_any_two_texts_are_aligned_in_order(words: list[str], data: st.DataObject) -> None:
+    kept = [word for word in words if data.draw(st.booleans())]
+    source, output = " ".join(words), " ".join(kept + data.draw(st.lists(st.sampled_from("ab;"))))
+    alignment = Alignment("a.ts", source, output)
+
+    places = [alignment.original(1, column) for column in range(1, len(output) + 1, 2)]
+
+    columns = [place.column for place in places if place]
+    assert columns == sorted(columns)
+    assert all(column <= max(len(source), 1) for column in columns)

@@ -62,6 +62,8 @@ def members(source: str) -> dict[str, str]:
         "type B = { A: KVNamespace }\nexport default {} satisfies ExportedHandler<B>;",
         "type B = { A: KVNamespace };\nexport default { fetch(r: Request, env: B) {} };",
         "export default { fetch(r: Request, env: { A: KVNamespace }) {} };",
+        "type B = { A: KVNamespace };\nconst app = new Hono<{ Bindings: B }>();",
+        "const app = new Hono<{ Bindings: { A: KVNamespace } }>();",
         "interface Env {}\ninterface Env { A: KVNamespace }",
         "const s = '{'; interface Env { A: KVNamespace }",
         "if (a < b) c();\ninterface Env { A: KVNamespace }",
