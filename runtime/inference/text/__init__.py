@@ -1,0 +1,1 @@
+"""Text generation: weights, graph, tokens, sampling and the scheduler of slots."""
