@@ -1,12 +1,12 @@
-"""One client's side of an exchange: its body with backpressure, and the news that it went away."""
+"""One client's side of an exchange: what it sends, what it gets, and the news that it went away."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from types import TracebackType
 from typing import Any, Final
 
-from belem.runtime.server.errors import BodyTooLarge, ClientGone, RequestTimeout
+from belem.runtime.server.body import BodyBuffer, body_too_slow
+from belem.runtime.server.errors import BodyTooLarge, ClientGone
 from belem.runtime.server.requests import BodyPlan, RequestLimits
 
 __all__ = ["Client", "Message", "Receive", "Send"]
@@ -16,8 +16,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-_BUFFER_LIMIT_BYTES: Final = 256 * 1024
-
 # A task that waits for the client to go away costs as much as a short request, so it is started
 # only for requests that are still running after this long.
 _WATCH_AFTER_SECONDS: Final = 0.02
@@ -26,22 +24,22 @@ _WATCH_AFTER_SECONDS: Final = 0.02
 class Client:
     """Read the request, send the response, and cancel the block when the client leaves.
 
-    Nobody but `_pump` calls `receive` once it runs: it fills a bounded buffer with body chunks
-    and, behind the last one, learns of the disconnect. A client whose body is not being read by
-    the guest is noticed only when the buffer empties, as with any server that applies
-    backpressure.
+    Nobody but `_pump` calls `receive` once it runs: it fills the body's buffer and, behind the last
+    chunk, learns of the disconnect. A client whose body is not being read by the guest is noticed
+    only when the buffer empties, as with any server that applies backpressure.
     """
+
+    __slots__ = (
+        "_buffer", "_gone", "_limits", "_owner", "_owner_cancels", "_pumping", "_receive",
+        "_received_bytes", "_send", "_timer", "response_started",
+    )  # fmt: skip
 
     def __init__(self, receive: Receive, send: Send, limits: RequestLimits) -> None:
         self._receive = receive
         self._send = send
         self._limits = limits
-        self._chunks: deque[bytes] = deque()
-        self._buffered_bytes = 0
         self._received_bytes = 0
-        self._ended = False
-        self._failure: BodyTooLarge | ClientGone | None = None
-        self._changed = asyncio.Event()
+        self._buffer: BodyBuffer | None = None
         self._pumping: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._owner: asyncio.Task[Any] | None = None  # Any: the request task's result is not used
@@ -52,16 +50,17 @@ class Client:
     @property
     def body_error(self) -> BodyTooLarge | None:
         """The limit that the streamed body broke, if it did."""
-        return self._failure if isinstance(self._failure, BodyTooLarge) else None
+        failure = self._buffer.failure if self._buffer is not None else None
+        return failure if isinstance(failure, BodyTooLarge) else None
 
     async def body(self, plan: BodyPlan) -> bytes | AsyncIterator[bytes] | None:
         """Return the body as the plan says: nothing, all of it, or an iterator over it."""
         if plan.kind == "none":
-            self._ended = True
             return None
         if plan.kind == "whole":
             return await self._whole()
-        return self._stream()
+        self._buffer = BodyBuffer(self._limits, self._start_pump)
+        return self._buffer.read()
 
     async def start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Send the status line and the headers."""
@@ -84,9 +83,8 @@ class Client:
         self._owner = asyncio.current_task()
         assert self._owner is not None
         self._owner_cancels = self._owner.cancelling()
-        if self._pumping is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(_WATCH_AFTER_SECONDS, self._start_pump)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_WATCH_AFTER_SECONDS, self._start_pump)
 
     async def __aexit__(
         self,
@@ -100,82 +98,54 @@ class Client:
         if self._pumping is not None:
             self._pumping.cancel()
             await asyncio.gather(self._pumping, return_exceptions=True)
-        if not self._ended:
-            # The guest may go on reading the body (waitUntil), but nobody fills the buffer any
-            # more.
-            self._failure = ClientGone("The response ended before the body was read.")
-            self._changed.set()
+        if self._buffer is not None:
+            # The guest may go on reading (waitUntil), but nobody fills the buffer any more.
+            self._buffer.fail(ClientGone("The response ended before the body was read."))
         # As in asyncio.timeout: swallow the cancellation only if it is ours.
         ours = self._gone and owner is not None and owner.uncancel() <= self._owner_cancels
         if ours and kind is asyncio.CancelledError:
             raise ClientGone("The client closed the connection.") from error
 
-    def _start_pump(self) -> None:
-        if self._pumping is None:
-            self._pumping = asyncio.create_task(self._pump())
-
     async def _whole(self) -> bytes:
         pieces: list[bytes] = []
+        more = True
         try:
             async with asyncio.timeout(self._limits.body_idle_seconds):
-                while not self._ended:
-                    pieces.append(await self._next_piece())
+                while more:
+                    piece, more = await self._next_piece()
+                    pieces.append(piece)
         except TimeoutError as error:
-            raise _too_slow(self._limits) from error
-        return b"".join(pieces)
+            raise body_too_slow(self._limits) from error
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def _next_piece(self) -> bytes:
+    async def _next_piece(self) -> tuple[bytes, bool]:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientGone("The client closed the connection.")
-        self._ended = not message.get("more_body", False)
         piece: bytes = message.get("body", b"")
         self._received_bytes += len(piece)
         if self._received_bytes > self._limits.body_bytes:
             raise BodyTooLarge(f"The body is over the limit of {self._limits.body_bytes} bytes.")
-        return piece
+        return piece, bool(message.get("more_body", False))
+
+    def _start_pump(self) -> None:
+        if self._pumping is None:
+            self._pumping = asyncio.create_task(self._pump())
 
     async def _pump(self) -> None:
         try:
-            while not self._ended:
-                piece = await self._next_piece()
-                if piece:
-                    self._chunks.append(piece)
-                    self._buffered_bytes += len(piece)
-                self._changed.set()
-                while self._buffered_bytes > _BUFFER_LIMIT_BYTES:
-                    self._changed.clear()
-                    await self._changed.wait()
+            if self._buffer is not None:
+                more = True
+                while more:
+                    piece, more = await self._next_piece()
+                    await self._buffer.put(piece)
+                self._buffer.end()
             while (await self._receive())["type"] != "http.disconnect":
                 pass
             raise ClientGone("The client closed the connection.")
         except (BodyTooLarge, ClientGone) as failure:
-            self._failure = failure
-            self._ended = True
-            self._changed.set()
+            if self._buffer is not None:
+                self._buffer.fail(failure)
             if isinstance(failure, ClientGone) and self._owner is not None:
                 self._gone = True
                 self._owner.cancel()
-
-    async def _stream(self) -> AsyncIterator[bytes]:
-        self._start_pump()
-        while True:
-            while self._chunks:
-                chunk = self._chunks.popleft()
-                self._buffered_bytes -= len(chunk)
-                self._changed.set()
-                yield chunk
-            if self._failure is not None:
-                raise self._failure
-            if self._ended:
-                return
-            self._changed.clear()
-            try:
-                async with asyncio.timeout(self._limits.body_idle_seconds):
-                    await self._changed.wait()
-            except TimeoutError as error:
-                raise _too_slow(self._limits) from error
-
-
-def _too_slow(limits: RequestLimits) -> RequestTimeout:
-    return RequestTimeout(f"The body did not arrive within {limits.body_idle_seconds:g} seconds.")

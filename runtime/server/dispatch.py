@@ -8,21 +8,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from belem.isolates import Event, GuestThrew, Reply
 from belem.runtime.server.client import Client, Receive, Send
 from belem.runtime.server.errors import BadReply, ClientGone, NoSuchWorker, ResponseBroken
 from belem.runtime.server.failures import Outcome, describe
 from belem.runtime.server.pages import Explanation, render
-from belem.runtime.server.requests import (
-    RequestLimits,
-    Scope,
-    event_head,
-    plan_body,
-    ray_id,
-    request_host,
-)
+from belem.runtime.server.requests import NO_BODY, RequestHead, RequestLimits, Scope, ray_id
 from belem.runtime.server.responses import NULL_BODY_STATUSES, ReplyHead, read_reply_head
 
 __all__ = ["Dispatch", "Explain", "RequestEvent", "Route", "Router", "Target"]
@@ -53,8 +46,7 @@ Router = Callable[[str, bytes], Route | None]
 """From the Host header and the raw path to a route. Called for every request: keep it short."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestEvent:
+class RequestEvent(NamedTuple):
     """One finished request. `path` has no query string: a log is no place for it."""
 
     worker: str | None
@@ -118,13 +110,13 @@ class Dispatch:
 
     async def _serve(self, exchange: _Exchange) -> None:
         scope, client = exchange.scope, exchange.client
-        host = request_host(scope)
-        route = self._router(host, scope["raw_path"])
+        request = RequestHead(scope, self._limits)
+        route = self._router(request.host, scope["raw_path"])
         if route is None:
-            raise NoSuchWorker(f"No worker is deployed at {host}.")
+            raise NoSuchWorker(f"No worker is deployed at {request.host}.")
         exchange.target = route.target
-        head = event_head(scope, host, prefix=route.prefix, ray=exchange.ray, limits=self._limits)
-        body = await client.body(plan_body(scope, self._limits))
+        head = request.event_head(route.prefix, exchange.ray)
+        body = None if request.plan is NO_BODY else await client.body(request.plan)
         async with client:
             reply = await route.target.dispatch(Event("fetch", head, body))
             await self._answer(exchange, reply)

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,9 +14,8 @@ from belem.runtime.server.errors import (
     UrlTooLong,
 )
 
-__all__ = ["BodyPlan", "RequestLimits", "event_head", "plan_body", "ray_id", "request_host"]
+__all__ = ["NO_BODY", "BodyPlan", "RequestHead", "RequestLimits", "Scope", "ray_id"]
 
-Headers = Iterable[tuple[bytes, bytes]]
 # ASGI scopes are untyped dictionaries; every value that is read from one is checked where it is
 # read.
 Scope = Mapping[str, Any]
@@ -24,7 +23,8 @@ Scope = Mapping[str, Any]
 # A name, an IPv4 address or a bracketed IPv6 address, and perhaps a port. Anything else could
 # change the meaning of the URL that is built from it ("good.example/@evil").
 _HOST: Final = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?")
-_UNSAFE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+# But for the line breaks of a head itself, which are counted.
+_UNSAFE: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 # Headers about this connection, and those that only the host may say.
 _DROPPED: Final = frozenset(
@@ -35,6 +35,11 @@ _DROPPED: Final = frozenset(
         b"cf-connecting-ip", b"cf-ray", b"x-forwarded-prefix", b"x-forwarded-proto", b"x-real-ip",
     }
 )  # fmt: skip
+_SPECIAL: Final = _DROPPED | {b"host", b"content-length", b"x-forwarded-for"}
+_NEVER_NOMINATED: Final = {b"keep-alive", b"close", b"host", b"content-length", b""}
+_ADDED: Final = (
+    b"cf-connecting-ip:%s\ncf-ray:%s\nx-forwarded-for:%s\nx-forwarded-proto:%s\nx-real-ip:%s"
+)
 _REFUSED_METHODS: Final = frozenset({"CONNECT", "TRACE", "TRACK"})
 _BODILESS_METHODS: Final = frozenset({"GET", "HEAD"})
 
@@ -59,99 +64,123 @@ class BodyPlan:
     length: int | None = None
 
 
+NO_BODY: Final = BodyPlan("none")
+
+
 def ray_id() -> str:
     """Return a new request id: sixteen hex digits to find in a log; not a secret."""
     return f"{random.getrandbits(64):016x}"
 
 
-def request_host(scope: Scope) -> str:
-    """Return the checked Host header, with its port."""
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
+class RequestHead:
+    """The head of a request, read and checked in one pass over its headers."""
+
+    __slots__ = ("_earlier", "_lines", "_scope", "_url_limit_bytes", "host", "plan")
+
+    def __init__(self, scope: Scope, limits: RequestLimits) -> None:
+        self._scope = scope
+        self._url_limit_bytes = limits.url_bytes
+        self._earlier: list[bytes] = []  # proxies that the request came through, by its own account
+        self._lines: list[bytes] = []
+        hosts: list[bytes] = []
+        lengths: list[bytes] = []
+        chunked = False
+        nominated: bytes | None = None
+        size_bytes = 0
+        for name, value in scope["headers"]:
+            size_bytes += len(name) + len(value) + 4
+            if name not in _SPECIAL:
+                self._lines.append(b"%s:%s" % (name, value))
+            elif name == b"host":
+                hosts.append(value)
+                self._lines.append(b"host:" + value)
+            elif name == b"content-length":
+                lengths.append(value)
+                self._lines.append(b"content-length:" + value)
+            elif name == b"transfer-encoding":
+                chunked = _is_chunked(value)
+            elif name == b"connection":
+                nominated = value if nominated is None else nominated + b"," + value
+            elif name == b"x-forwarded-for":
+                self._earlier.append(value)
+        if size_bytes > limits.header_bytes:
+            raise HeadersTooLarge(
+                f"The headers are {size_bytes} bytes; the limit is {limits.header_bytes}."
+            )
+        self.host = _checked_host(hosts)
+        if nominated is not None:
+            self._lines = _without(self._lines, nominated)
+        # The HTTP parser has refused messages whose framing is ambiguous.
+        length = int(lengths[0]) if lengths else None
+        self.plan = _plan(scope["method"], length, limits, chunked=chunked)
+
+    def event_head(self, prefix: bytes, ray: str) -> str:
+        """Return "METHOD URL\\nname:value\\n…"; `prefix` is the part of the path that routed."""
+        scope = self._scope
+        method: str = scope["method"]
+        if method in _REFUSED_METHODS:
+            raise MethodNotAllowed(f"The method {method} is not allowed.")
+        path: bytes = scope["raw_path"][len(prefix) :] or b"/"
+        query: bytes = scope["query_string"]
+        size_bytes = len(path) + len(query)
+        if size_bytes > self._url_limit_bytes:
+            raise UrlTooLong(
+                f"The URL is {size_bytes} bytes; the limit is {self._url_limit_bytes}."
+            )
+        if not path.startswith(b"/"):
+            raise BadRequest("The request target must start with a slash.")
+        scheme = scope["scheme"].encode()
+        target = b"%s?%s" % (path, query) if query else path
+        start = b"%s %s://%s%s" % (method.encode(), scheme, self.host.encode(), target)
+        lines = [start, *self._lines, self._added(prefix, ray, scheme)]
+        head = b"\n".join(lines)
+        if _UNSAFE.search(head) is not None or head.count(b"\n") != len(lines) + _added_breaks(
+            prefix
+        ):
+            raise BadRequest("The request has control characters in its URL or headers.")
+        return head.decode("latin-1")
+
+    def _added(self, prefix: bytes, ray: str, scheme: bytes) -> bytes:
+        """Return what only the host may say: who the client is, and how it came here."""
+        client = self._scope.get("client")
+        address = client[0].encode() if client else b"127.0.0.1"
+        chain = b", ".join([*self._earlier, address]) if self._earlier else address
+        added = _ADDED % (address, ray.encode(), chain, scheme, address)
+        return added + b"\nx-forwarded-prefix:" + prefix if prefix else added
+
+
+def _checked_host(hosts: list[bytes]) -> str:
     if len(hosts) != 1:
         raise BadRequest(f"The request has {len(hosts)} Host headers; it must have exactly one.")
     if _HOST.fullmatch(hosts[0]) is None:
         raise BadRequest("The Host header is not a valid host name.")
-    host: bytes = hosts[0]
-    return host.decode("ascii").lower()
+    return hosts[0].decode("ascii").lower()
 
 
-def event_head(scope: Scope, host: str, *, prefix: bytes, ray: str, limits: RequestLimits) -> str:
-    """Return "METHOD URL\\nname:value\\n…"; `prefix` is the part of the path that routed here."""
-    method: str = scope["method"]
-    if method in _REFUSED_METHODS:
-        raise MethodNotAllowed(f"The method {method} is not allowed.")
-    path: bytes = scope["raw_path"][len(prefix) :] or b"/"
-    query: bytes = scope["query_string"]
-    if len(path) + len(query) > limits.url_bytes:
-        raise UrlTooLong(
-            f"The URL is {len(path) + len(query)} bytes; the limit is {limits.url_bytes}."
-        )
-    if not path.startswith(b"/"):
-        raise BadRequest("The request target must start with a slash.")
-    url = b"%s://%s%s" % (scope["scheme"].encode(), host.encode(), path)
-    if query:
-        url += b"?" + query
-    lines = [b"%s %s" % (method.encode(), url)]
-    lines += _forwarded(scope["headers"], limits)
-    lines += _added(scope, prefix, ray)
-    head = b"\n".join(lines)
-    if _UNSAFE.search(head.replace(b"\n", b"")) or head.count(b"\n") != len(lines) - 1:
-        raise BadRequest("The request has control characters in its URL or headers.")
-    return head.decode("latin-1")
+def _is_chunked(value: bytes) -> bool:
+    if value.strip().lower() != b"chunked":
+        raise BadRequest("The only transfer encoding that is understood is chunked.")
+    return True
 
 
-def plan_body(scope: Scope, limits: RequestLimits) -> BodyPlan:
-    """Say how to read the body; the HTTP parser has refused messages whose framing is ambiguous."""
-    length: int | None = None
-    chunked = False
-    for name, value in scope["headers"]:
-        if name == b"content-length":
-            length = int(value)
-        elif name == b"transfer-encoding":
-            if value.strip().lower() != b"chunked":
-                raise BadRequest("The only transfer encoding that is understood is chunked.")
-            chunked = True
+def _without(lines: list[bytes], nominated: bytes) -> list[bytes]:
+    """Drop the headers that the Connection header names: they are about this connection."""
+    names = {token.strip() for token in nominated.lower().split(b",")} - _NEVER_NOMINATED
+    if not names:
+        return lines
+    return [line for line in lines if line.partition(b":")[0] not in names]
+
+
+def _plan(method: str, length: int | None, limits: RequestLimits, *, chunked: bool) -> BodyPlan:
     if length is not None and length > limits.body_bytes:
         raise BodyTooLarge(f"The body is {length} bytes; the limit is {limits.body_bytes}.")
-    if scope["method"] in _BODILESS_METHODS or (length is None and not chunked):
-        return BodyPlan("none")
+    if method in _BODILESS_METHODS or (length is None and not chunked):
+        return NO_BODY
     if length is not None and length <= limits.whole_body_bytes:
         return BodyPlan("whole", length)
     return BodyPlan("stream", length)
 
 
-def _forwarded(headers: Headers, limits: RequestLimits) -> list[bytes]:
-    lines: list[bytes] = []
-    size_bytes = 0
-    nominated: set[bytes] = set()
-    for name, value in headers:
-        size_bytes += len(name) + len(value) + 4
-        if name in _DROPPED:
-            if name == b"connection":
-                nominated.update(token.strip() for token in value.lower().split(b","))
-        elif name != b"x-forwarded-for":
-            lines.append(b"%s:%s" % (name, value))
-    if size_bytes > limits.header_bytes:
-        raise HeadersTooLarge(
-            f"The headers are {size_bytes} bytes; the limit is {limits.header_bytes}."
-        )
-    nominated -= {b"keep-alive", b"close", b"host", b"content-length", b""}
-    if nominated:
-        lines = [line for line in lines if line.split(b":", 1)[0] not in nominated]
-    return lines
-
-
-def _added(scope: Scope, prefix: bytes, ray: str) -> list[bytes]:
-    client = scope.get("client")
-    address = client[0].encode() if client else b"127.0.0.1"
-    earlier = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-    added = [
-        b"cf-connecting-ip:" + address,
-        b"cf-ray:" + ray.encode(),
-        b"x-forwarded-for:" + b", ".join([*earlier, address]),
-        b"x-forwarded-proto:" + scope["scheme"].encode(),
-        b"x-real-ip:" + address,
-    ]
-    if prefix:
-        added.append(b"x-forwarded-prefix:" + prefix)
-    return added
+def _added_breaks(prefix: bytes) -> int:
+    """Return how many line breaks a head has beside those between its parts, less one."""
+    return _ADDED.count(b"\n") + (1 if prefix else 0) - 1

@@ -1,8 +1,7 @@
 """From the head of a guest's reply to an ASGI response; one that would break HTTP is refused."""
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from belem.runtime.server.errors import BadReply
 
@@ -26,8 +25,7 @@ _DROPPED: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyHead:
+class ReplyHead(NamedTuple):
     """A checked status and headers. `content_length` is what the guest claims, or None."""
 
     status: int

@@ -23,6 +23,7 @@ from belem.runtime.control import (
     ensure_token,
 )
 from belem.runtime.control.models import rest_models
+from belem.runtime.project import user_cache_directory
 from belem.runtime.server.compose import open_composer
 from belem.runtime.server.daemon import DaemonState, InferenceProcess
 from belem.runtime.server.dispatch import Dispatch, RequestEvent
@@ -102,7 +103,7 @@ async def serve(
             await stack.enter_async_context(daemon)
         composer = await stack.enter_async_context(
             open_composer(
-                cache_directory=data / "cache",
+                cache_directory=_cache_directory(data),
                 kv_file=data / "kv.sqlite",
                 inference_address=daemon.address if daemon else settings.inference,
                 allow_private_fetch=settings.allow_private_fetch,
@@ -143,6 +144,19 @@ async def _restore(store: VersionStore, stage: LiveStage) -> None:
                 "worker_failed_to_start",
                 extra={"worker": summary.name, "version": summary.version_id, "error": str(error)},
             )
+
+
+def _cache_directory(data: Path) -> Path:
+    """Return where compiled code goes: shared with dev, so that a machine compiles the engine once.
+
+    A service's user may have no home to write to; the data directory always is.
+    """
+    shared = user_cache_directory() / "isolates"
+    try:
+        shared.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return data / "cache"
+    return shared if os.access(shared, os.W_OK) else data / "cache"
 
 
 async def _over(task: asyncio.Task[None]) -> None:

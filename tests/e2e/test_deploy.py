@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ class Host:
         return (self.folder / f".output-{self.control_port}.log").read_text()
 
     @contextmanager
-    def serve(self) -> Iterator[Popen[bytes]]:
+    def serve(self) -> Generator[Popen[bytes], None, None]:
         command = [
             BELEM, "serve", "--data", str(self.data), "--port", str(self.port),
             "--control-port", str(self.control_port), "--inference", "unix:/nowhere",

@@ -88,7 +88,12 @@ def test_the_daemon_takes_over_the_process(monkeypatch: pytest.MonkeyPatch) -> N
     from belem.runtime.cli.inference import inference
 
     calls: list[list[str]] = []
-    monkeypatch.setattr("os.execv", lambda _, arguments: calls.append(arguments))
+
+    def execute(path: str, arguments: list[str]) -> None:
+        assert path == sys.executable
+        calls.append(arguments)
+
+    monkeypatch.setattr("os.execv", execute)
 
     CliRunner().invoke(inference, ["serve", "--listen", "127.0.0.1:0", "--help"])
 

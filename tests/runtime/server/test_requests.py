@@ -9,15 +9,7 @@ from belem.runtime.server.errors import (
     MethodNotAllowed,
     UrlTooLong,
 )
-from belem.runtime.server.requests import (
-    BodyPlan,
-    RequestLimits,
-    Scope,
-    event_head,
-    plan_body,
-    ray_id,
-    request_host,
-)
+from belem.runtime.server.requests import BodyPlan, RequestHead, RequestLimits, Scope, ray_id
 
 LIMITS = RequestLimits()
 Headers = list[tuple[bytes, bytes]]
@@ -42,8 +34,12 @@ def scope(
 
 
 def head(made: Scope, prefix: bytes = b"") -> list[str]:
-    host = request_host(made)
-    return event_head(made, host, prefix=prefix, ray="0123456789abcdef", limits=LIMITS).split("\n")
+    return RequestHead(made, LIMITS).event_head(prefix, "0123456789abcdef").split("\n")
+
+
+def host_of(*values: bytes) -> str:
+    hosts = [(b"host", value) for value in values]
+    return RequestHead({"method": "GET", "headers": hosts}, LIMITS).host
 
 
 def test_the_first_line_is_method_and_url() -> None:
@@ -130,18 +126,18 @@ def test_a_double_slash_stays_on_this_host() -> None:
 )
 def test_a_host_that_is_no_host_is_refused(value: bytes) -> None:
     with pytest.raises(BadRequest):
-        request_host({"headers": [(b"host", value)]})
+        host_of(value)
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_exactly_one_host_is_needed(count: int) -> None:
     with pytest.raises(BadRequest, match=f"has {count} Host headers"):
-        request_host({"headers": [(b"host", b"a")] * count})
+        host_of(*[b"a"] * count)
 
 
 @pytest.mark.parametrize("value", [b"LocalHost:80", b"127.0.0.1:8787", b"[::1]:8787", b"a_b.c"])
 def test_names_and_addresses_are_hosts(value: bytes) -> None:
-    assert request_host({"headers": [(b"host", value)]}) == value.decode().lower()
+    assert host_of(value) == value.decode().lower()
 
 
 def test_the_url_limit_counts_path_and_query() -> None:
@@ -185,12 +181,12 @@ def test_no_header_can_add_a_line(name: bytes, value: bytes) -> None:
     ],
 )
 def test_how_a_body_is_read(method: str, headers: Headers, plan: BodyPlan) -> None:
-    assert plan_body(scope(headers, method=method), LIMITS) == plan
+    assert RequestHead(scope(headers, method=method), LIMITS).plan == plan
 
 
 def test_a_length_over_the_limit_is_refused_unread() -> None:
     with pytest.raises(BodyTooLarge, match="104857601 bytes; the limit is 104857600"):
-        plan_body(scope([(b"content-length", b"104857601")], method="POST"), LIMITS)
+        RequestHead(scope([(b"content-length", b"104857601")], method="POST"), LIMITS)
 
 
 def test_ray_ids_are_sixteen_hex_digits() -> None:
