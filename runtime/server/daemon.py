@@ -38,7 +38,7 @@ class InferenceFailed(SystemFault):
 class DaemonState:
     """A change in the daemon's life. It is published after it is true."""
 
-    kind: Literal["starting", "ready", "ended", "stopped"]
+    kind: Literal["starting", "ready", "ended"]
     pid: int | None = None
     detail: str = ""
 
