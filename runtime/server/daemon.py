@@ -38,7 +38,7 @@ class InferenceFailed(SystemFault):
 class DaemonState:
     """A change in the daemon's life. It is published after it is true."""
 
-    kind: Literal["starting", "ready", "ended"]
+    kind: Literal["starting", "ready", "ended", "stopped"]
     pid: int | None = None
     detail: str = ""
 
@@ -96,9 +96,11 @@ class InferenceProcess:
 
     async def aclose(self) -> None:
         """End the daemon and its supervision. Safe to call twice."""
-        if self._supervision is not None:
-            self._supervision.cancel()
-            await asyncio.gather(self._supervision, return_exceptions=True)
+        supervision, self._supervision = self._supervision, None
+        if supervision is not None:
+            supervision.cancel()
+            await asyncio.gather(supervision, return_exceptions=True)
+            self._on_state(DaemonState("stopped"))
         shutil.rmtree(self._directory, ignore_errors=True)
 
     async def __aenter__(self) -> Self:

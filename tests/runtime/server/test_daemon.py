@@ -143,6 +143,7 @@ async def test_it_ends_with_us() -> None:
         assert alive(pid)
 
     assert not alive(pid)
+    assert daemon.states[-1].kind == "stopped"
 
 
 async def test_one_that_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
