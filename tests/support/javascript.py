@@ -2,46 +2,28 @@
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from belem.isolates import Capability, Event, Host, Isolate, Limits, LogLine, Program, Reply, Script
 from belem.isolates.guests.js import javascript
 
-__all__ = ["Answer", "JavaScript", "Worker", "run_cases"]
+__all__ = ["Answer", "JavaScript", "Worker"]
 
 _PATIENCE_SECONDS = 60
-_STATEMENT = re.compile(r"\s*(?:async function|class|const|for|if|let|return|throw|try)\b")
-_CASES = """
-const plain = (value) => {
-  if (value === undefined) return "(undefined)";
-  if (typeof value === "number" && !Number.isFinite(value)) return String(value);
-  if (value instanceof Uint8Array) return { bytes: [...value] };
-  if (value instanceof ArrayBuffer) return { bytes: [...new Uint8Array(value)] };
-  return Array.isArray(value) ? value.map(plain) : value;
-};
+_VALUE = """
 const bytes = (text) => new TextEncoder().encode(text);
 const text = (data) => new TextDecoder().decode(data);
-const cases = [
-%s
-];
+const run = async (request, env, ctx) => { %s };
 export default {
   async fetch(request, env, ctx) {
-    const outcomes = [];
-    for (const run of cases) {
-      try {
-        const hung = scheduler.wait(10_000).then(() => Promise.reject(new Error("the case hung")));
-        outcomes.push({ value: plain(await Promise.race([run(request, env, ctx), hung])) });
-      } catch (error) {
-        const message = String(error?.message ?? error);
-        outcomes.push({ thrown: [error?.constructor?.name, error?.name, message] });
-      }
+    try {
+      return Response.json({ value: await run(request, env, ctx) });
+    } catch (error) {
+      return Response.json({ thrown: [error?.name, String(error?.message ?? error)] });
     }
-    return Response.json(outcomes);
   },
 };
 """
@@ -125,7 +107,7 @@ class JavaScript:
         configuration: Mapping[str, Any] | None = None,
         modules: Mapping[str, str] | None = None,
         extensions: Sequence[Script] = (),
-    ) -> AsyncIterator[Worker]:
+    ) -> AsyncGenerator[Worker]:
         """Start a worker whose main module is `source`."""
         program = Program(
             main="worker.js",
@@ -140,42 +122,25 @@ class JavaScript:
         finally:
             await isolate.aclose()
 
-    async def outcomes(self, bodies: Sequence[str], **settings: Any) -> list[dict[str, Any]]:
-        """Run function bodies in turn, each with `request`, `env` and `ctx`; {"value"} or {"thrown"} for each.
-
-        A body that begins with no statement's keyword is an expression. `bytes()` and `text()` encode and decode.
-        """
-        request = settings.pop("request", {})
-        functions = [f"async (request, env, ctx) => {{ {_statement(body)} }}," for body in bodies]
-        async with self.worker(_CASES % "\n".join(functions), **settings) as worker:
-            answer = await worker.fetch(**request)
-            found: list[dict[str, Any]] = json.loads(answer.body)
-            return found
-
     async def value(self, body: str, **settings: Any) -> Any:
-        """Return what one function body returns, by way of JSON."""
-        [outcome] = await self.outcomes([body], **settings)
-        assert "value" in outcome, outcome
-        return outcome["value"]
+        """Return what a function body gives, by way of JSON.
+
+        It has `request`, `env`, `ctx`, and `bytes()` and `text()` to encode and decode. `settings`
+        are those of `worker`.
+        """
+        outcome = await self._outcome(body, settings)
+        assert "thrown" not in outcome, outcome
+        return outcome.get("value")
 
     async def thrown(self, body: str, **settings: Any) -> list[str]:
-        """Return [class, name, message] of what one function body throws."""
-        [outcome] = await self.outcomes([body], **settings)
+        """Return [name, message] of what a function body throws."""
+        outcome = await self._outcome(body, settings)
         assert "thrown" in outcome, outcome
         thrown: list[str] = outcome["thrown"]
         return thrown
 
-
-def run_cases(cache_dir: Path, cases: Mapping[str, str], **settings: Any) -> dict[str, dict[str, Any]]:
-    """Run many function bodies in one worker, for tests that look at one outcome each."""
-
-    async def run() -> dict[str, dict[str, Any]]:
-        async with Host(cache_dir) as host:
-            outcomes = await JavaScript(host).outcomes(list(cases.values()), **settings)
-            return dict(zip(cases, outcomes, strict=True))
-
-    return asyncio.run(run())
-
-
-def _statement(body: str) -> str:
-    return body if _STATEMENT.match(body) else f"return ({body});"
+    async def _outcome(self, body: str, settings: dict[str, Any]) -> dict[str, Any]:
+        async with self.worker(_VALUE % body, **settings) as worker:
+            answer = await worker.fetch()
+            outcome: dict[str, Any] = json.loads(answer.body)
+            return outcome

@@ -1,5 +1,5 @@
-// AbortController and AbortSignal. A signal is a record that costs nothing until somebody asks for its
-// object: every request has one (request.signal), few handlers look at it.
+// AbortController and AbortSignal. A signal is a record that costs nothing until somebody asks for
+// its object: every request has one (request.signal), few handlers look at it.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

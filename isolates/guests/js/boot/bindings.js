@@ -1,4 +1,5 @@
-// env, and the seam for the guest halves of bindings: `__belem`, there until the boot code is sealed.
+// env, and the seam for the guest halves of bindings: `__belem`, there until the boot code is
+// sealed.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
@@ -12,12 +13,19 @@
     boot.configuration = configuration;
     const { bindings = [], vars = {} } = configuration;
     const define = (name, value) =>
-      Object.defineProperty(boot.env, name, { value, enumerable: true, writable: true, configurable: true });
+      Object.defineProperty(boot.env, name, {
+        value,
+        enumerable: true,
+        writable: true,
+        configurable: true,
+      });
     for (const name of Object.keys(vars)) define(name, vars[name]);
     for (const spec of bindings) {
       const factory = factories.get(spec.type);
       if (factory === undefined) {
-        throw new Error(`The binding "${spec.name}" has the type "${spec.type}", which this runtime does not know.`);
+        throw new Error(
+          `The binding "${spec.name}" has the type "${spec.type}", which this runtime does not know.`,
+        );
       }
       define(spec.name, factory(spec));
     }
@@ -34,7 +42,8 @@
     // Everything a ReadableStream of bytes still gives, as one Uint8Array.
     readAll(stream) {
       const state = boot.streamState(stream);
-      if (state === undefined) return boot.rejected(new TypeError("readAll() needs a ReadableStream."));
+      if (state === undefined)
+        return boot.rejected(new TypeError("readAll() needs a ReadableStream."));
       try {
         return boot.readAll(state);
       } catch (error) {

@@ -1,5 +1,5 @@
-// Bodies of requests and responses. A body is a record {text, bytes, stream, used}: text and bytes stay as
-// they are until somebody asks for a stream of them, so most bodies never become one.
+// Bodies of requests and responses. A body is a record {text, bytes, stream, used}: text and bytes
+// stay as they are until somebody asks for a stream of them, so most bodies never become one.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
@@ -80,7 +80,8 @@
     core.closeStream(stream);
   };
 
-  // Take the body for good: {text}, {bytes} or {stream}, whichever is at hand; throws when it is used.
+  // Take the body for good: {text}, {bytes} or {stream}, whichever is at hand; throws when it is
+  // used.
   const takeBody = (body) => {
     if (isUsed(body)) throw usedError();
     const { stream } = body;

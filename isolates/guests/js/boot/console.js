@@ -29,7 +29,11 @@
       const value = rest.shift();
       switch (kind) {
         case "s":
-          return boot.isObject(value) ? boot.inspect(value, 0) : typeof value === "bigint" ? `${value}n` : String(value);
+          return boot.isObject(value)
+            ? boot.inspect(value, 0)
+            : typeof value === "bigint"
+              ? `${value}n`
+              : String(value);
         case "d":
           return boot.isObject(value) || typeof value === "symbol" ? "NaN" : `${Number(value)}`;
         case "i":
@@ -56,7 +60,8 @@
   const write = (level, text) => {
     try {
       let line = indent === "" ? text : indent + text.replaceAll("\n", `\n${indent}`);
-      if (line.length > MAX_TEXT) line = `${line.slice(0, MAX_TEXT)}... ${line.length - MAX_TEXT} more characters`;
+      if (line.length > MAX_TEXT)
+        line = `${line.slice(0, MAX_TEXT)}... ${line.length - MAX_TEXT} more characters`;
       send(LOG, boot.requestId(), { __proto__: null, level, text: line });
     } catch {
       // Nothing is left to say it with.
@@ -122,7 +127,8 @@
       write("log", `${name}: ${count}`);
     },
     countReset: (label) => {
-      if (!counts.delete(labelOf(label))) write("warn", `Count for '${labelOf(label)}' does not exist`);
+      if (!counts.delete(labelOf(label)))
+        write("warn", `Count for '${labelOf(label)}' does not exist`);
     },
     assert: (condition, ...values) => {
       if (condition) return;
@@ -169,7 +175,9 @@
     const cell = (value) => boot.inspect(value, 0);
     const lines = entries.map(([index, row]) => [
       `${index}`,
-      ...heads.map((head) => (boot.isObject(row) && Object.hasOwn(row, head) ? cell(row[head]) : "")),
+      ...heads.map((head) =>
+        boot.isObject(row) && Object.hasOwn(row, head) ? cell(row[head]) : "",
+      ),
       ...(hasValues ? [boot.isObject(row) ? "" : cell(row)] : []),
     ]);
     const head = ["(index)", ...heads, ...(hasValues ? ["Values"] : [])];
@@ -179,9 +187,13 @@
     const rule = (left, middle, right) =>
       left + widths.map((width) => "─".repeat(width + 2)).join(middle) + right;
     const text = (line) => `│ ${line.map((one, at) => one.padEnd(widths[at])).join(" │ ")} │`;
-    return [rule("┌", "┬", "┐"), text(head), rule("├", "┼", "┤"), ...lines.map(text), rule("└", "┴", "┘")].join(
-      "\n",
-    );
+    return [
+      rule("┌", "┬", "┐"),
+      text(head),
+      rule("├", "┼", "┤"),
+      ...lines.map(text),
+      rule("└", "┴", "┘"),
+    ].join("\n");
   };
 
   // ---- what nobody caught ----

@@ -1,5 +1,5 @@
-// A request's life in the guest, and `ctx`. A request is settled when its reply and every promise given to
-// waitUntil are over; the host then forgets it.
+// A request's life in the guest, and `ctx`. A request is settled when its reply and every promise
+// given to waitUntil are over; the host then forgets it.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

@@ -8,7 +8,8 @@
   const boot = { __proto__: null, host };
   Object.defineProperty(globalThis, "__boot", { value: boot, configurable: true });
 
-  // Methods that boot code depends on for order and safety, captured before a worker can patch them.
+  // Methods that boot code depends on for order and safety, captured before a worker can patch
+  // them.
   const { apply, ownKeys, defineProperty } = Reflect;
   const promiseThen = Promise.prototype.then;
   boot.then = (promise, fulfilled, rejected) => apply(promiseThen, promise, [fulfilled, rejected]);
@@ -30,8 +31,8 @@
   // the first argument with this token.
   boot.INTERNAL = Symbol("internal");
 
-  // Records made for every request keep what is rarely set on their prototype: to make an object costs
-  // about as many times 0.1 us as it has properties of its own.
+  // Records made for every request keep what is rarely set on their prototype: to make an object
+  // costs about as many times 0.1 us as it has properties of its own.
   boot.record = (constructor, defaults) => {
     Object.setPrototypeOf(constructor.prototype, null);
     Object.assign(constructor.prototype, defaults);
@@ -138,12 +139,15 @@
       ? bytes.buffer
       : bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
 
-  // This engine's stacks have frames only; everybody expects the error above them. Frames of the boot
-  // code (its scripts are named "belem:…") say nothing to the worker's author.
+  // This engine's stacks have frames only; everybody expects the error above them. Frames of the
+  // boot code (its scripts are named "belem:…") say nothing to the worker's author.
   const fullStack = (name, message, stack) => {
     if (typeof stack !== "string" || stack === "") return "";
     const title = message === "" ? name : `${name}: ${message}`;
-    const frames = stack.trimEnd().replace(/^ +at .*\(?belem:[^\n]*\)?(?:\n|$)/gm, "").trimEnd();
+    const frames = stack
+      .trimEnd()
+      .replace(/^ +at .*\(?belem:[^\n]*\)?(?:\n|$)/gm, "")
+      .trimEnd();
     return frames.startsWith(title) ? frames : `${title}\n${frames}`;
   };
 

@@ -15,7 +15,8 @@
 
   const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
   const isIntegerView = (view) =>
-    ArrayBuffer.isView(view) && /^(?:Big)?(?:Int|Uint)\d+(?:Clamped)?Array$/.test(view[Symbol.toStringTag]);
+    ArrayBuffer.isView(view) &&
+    /^(?:Big)?(?:Int|Uint)\d+(?:Clamped)?Array$/.test(view[Symbol.toStringTag]);
 
   class SubtleCrypto {
     constructor(token) {
@@ -55,8 +56,17 @@
     );
   };
   const missing = [
-    "encrypt", "decrypt", "sign", "verify", "generateKey", "deriveKey", "deriveBits", "importKey",
-    "exportKey", "wrapKey", "unwrapKey",
+    "encrypt",
+    "decrypt",
+    "sign",
+    "verify",
+    "generateKey",
+    "deriveKey",
+    "deriveBits",
+    "importKey",
+    "exportKey",
+    "wrapKey",
+    "unwrapKey",
   ];
   for (const name of missing) {
     const method = {

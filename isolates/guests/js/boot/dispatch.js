@@ -1,4 +1,5 @@
-// Records of the host: events become calls of the worker's handler, what it returns becomes a reply.
+// Records of the host: events become calls of the worker's handler, what it returns becomes a
+// reply.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
@@ -88,9 +89,7 @@
   const sendReply = (state, response) => {
     const record = boot.recordOf(response, "response");
     if (record === undefined) {
-      throw new TypeError(
-        "Incorrect type for Promise: the Promise did not resolve to 'Response'.",
-      );
+      throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
     }
     if (record.type === "error") {
       throw new TypeError(

@@ -1,5 +1,5 @@
-// TextEncoder and TextDecoder: UTF-8 natively, UTF-16 and the windows-1252 family here. Other legacy
-// encodings are refused, as a label that is not known.
+// TextEncoder and TextDecoder: UTF-8 natively, UTF-16 and the windows-1252 family here. Other
+// legacy encodings are refused, as a label that is not known.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

@@ -1,4 +1,5 @@
-// Event, CustomEvent and EventTarget. There is no tree of targets here: no capture phase, no bubbling.
+// Event, CustomEvent and EventTarget. There is no tree of targets here: no capture phase, no
+// bubbling.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

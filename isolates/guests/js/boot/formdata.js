@@ -77,8 +77,7 @@
 
   // ---- multipart out ----
 
-  const escapeName = (name) =>
-    name.replace(/\r\n|\r|\n/g, "%0D%0A").replaceAll('"', "%22");
+  const escapeName = (name) => name.replace(/\r\n|\r|\n/g, "%0D%0A").replaceAll('"', "%22");
   boot.serializeMultipart = (form) => {
     let boundary = "----formdata-";
     for (const byte of boot.randomBytes(16)) boundary += byte.toString(16).padStart(2, "0");
@@ -89,8 +88,7 @@
       size += bytes.byteLength;
     };
     for (const [name, value] of entriesOf(form)) {
-      const disposition =
-        `--${boundary}\r\nContent-Disposition: form-data; name="${escapeName(name)}"`;
+      const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${escapeName(name)}"`;
       const blob = boot.blobState(value);
       if (blob === undefined) {
         const text = value.replace(/\r\n|\r|\n/g, "\r\n");
@@ -122,7 +120,9 @@
       at += delimiter.length;
       if (text.startsWith("--", at)) return form;
       const headStart = skipLineEnd(text, at);
-      const headEnd = text.startsWith("\r\n", headStart) ? headStart : text.indexOf("\r\n\r\n", headStart);
+      const headEnd = text.startsWith("\r\n", headStart)
+        ? headStart
+        : text.indexOf("\r\n\r\n", headStart);
       if (headEnd === -1) throw malformed("a part's headers do not end");
       const bodyStart = headEnd === headStart ? headEnd + 2 : headEnd + 4;
       const bodyEnd = text.indexOf(`\r\n${delimiter}`, bodyStart);

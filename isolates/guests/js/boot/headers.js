@@ -1,11 +1,12 @@
-// Headers. A list is one string, "name:value\n…" with names in lower case, as it crosses to and from the
-// host; it is taken apart into a map only when somebody asks for a header or changes one.
+// Headers. A list is one string, "name:value\n…" with names in lower case, as it crosses to and
+// from the host; it is taken apart into a map only when somebody asks for a header or changes one.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
   const { INTERNAL, illegal } = boot;
 
-  const NAMES = new Map(); // names met before, and their lower case: a regular expression costs more
+  // Names met before, and their lower case: a regular expression costs more.
+  const NAMES = new Map();
   const MAX_NAMES = 256;
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/;
   const normalName = (name) => {
@@ -30,8 +31,8 @@
     return text.toWellFormed();
   };
 
-  // A list of headers as a record. Either `raw` is the truth and `map` null, or the other way round.
-  // In the map a value is a string, or an array of strings for set-cookie.
+  // A list of headers as a record. Either `raw` is the truth and `map` null, or the other way
+  // round. In the map a value is a string, or an array of strings for set-cookie.
   class HeaderList {
     constructor(raw = "") {
       this.raw = raw;

@@ -1,5 +1,6 @@
-// Streams that the host sends. What comes is kept, unacknowledged, until somebody takes it; who takes it is
-// a ReadableStream, a collector (text() and its like), or an outbound stream that passes it on.
+// Streams that the host sends. What comes is kept, unacknowledged, until somebody takes it; who
+// takes it is a ReadableStream, a collector (text() and its like), or an outbound stream that
+// passes it on.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
@@ -164,9 +165,7 @@
   boot.abandonInbounds = (state) => {
     if (state.inbounds === null) return;
     for (const inbound of [...state.inbounds]) {
-      inbound.abort(
-        new TypeError("Can't read from request stream after response has been sent."),
-      );
+      inbound.abort(new TypeError("Can't read from request stream after response has been sent."));
     }
   };
 })();

@@ -1,5 +1,5 @@
-// How console shows values: as Node's util.inspect does without colours. Depth, lengths and the whole text
-// are bounded, and nothing a value does while it is looked at can escape.
+// How console shows values: as Node's util.inspect does without colours. Depth, lengths and the
+// whole text are bounded, and nothing a value does while it is looked at can escape.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
@@ -20,7 +20,13 @@
 
   const escapes = { "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", "\\": "\\\\" };
   const quote = (text) => {
-    const mark = !text.includes("'") ? "'" : !text.includes('"') ? '"' : !/[`$]/.test(text) ? "`" : "'";
+    const mark = !text.includes("'")
+      ? "'"
+      : !text.includes('"')
+        ? '"'
+        : !/[`$]/.test(text)
+          ? "`"
+          : "'";
     const escaped = text.replace(/[\x00-\x1f\x7f-\x9f\\']/g, (c) => {
       if (c === "'") return mark === "'" ? "\\'" : c;
       return escapes[c] ?? `\\x${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;
@@ -80,7 +86,8 @@
     if (!boot.isObject(value)) return showPrimitive(context, value);
     if (typeof value[CUSTOM] === "function" && value[CUSTOM] !== boot.inspect) {
       const custom = value[CUSTOM](MAX_DEPTH - depth, {}, boot.inspect);
-      if (custom !== value) return typeof custom === "string" ? custom : show(context, custom, depth);
+      if (custom !== value)
+        return typeof custom === "string" ? custom : show(context, custom, depth);
     }
     if (context.seen.includes(value)) {
       let index = context.circular.indexOf(value);
@@ -101,7 +108,8 @@
     context.seen.push(value);
     context.level = depth;
     const output = shape.entries === undefined ? [] : shape.entries(depth);
-    for (const key of shape.keys) output.push(showProperty(context, value, key, depth, shape.isList));
+    for (const key of shape.keys)
+      output.push(showProperty(context, value, key, depth, shape.isList));
     if (shape.platform) output.push(...showGetters(context, value, depth));
     context.seen.pop();
     const [open, close] = shape.braces;
@@ -157,7 +165,8 @@
     } else if (value instanceof Number || value instanceof String || value instanceof Boolean) {
       const name = constructorName(value);
       shape.whole = `[${name}: ${showPrimitive(context, value.valueOf())}]`;
-      if (value instanceof String) shape.keys = shape.keys.filter((key) => !/^\d+$/.test(`${String(key)}`));
+      if (value instanceof String)
+        shape.keys = shape.keys.filter((key) => !/^\d+$/.test(`${String(key)}`));
     } else if (platform.has(value.constructor)) {
       shape.platform = true;
       shape.braces = braces(prefixOf(value, "Object"));
@@ -216,7 +225,8 @@
         index += 1;
       } else {
         const start = index;
-        while (index < value.length && !Object.hasOwn(value, index) && index - start < 1e6) index += 1;
+        while (index < value.length && !Object.hasOwn(value, index) && index - start < 1e6)
+          index += 1;
         output.push(`<${index - start} empty item${index - start > 1 ? "s" : ""}>`);
       }
     }
@@ -278,7 +288,7 @@
   const showGetters = (context, value, depth) => {
     const output = [];
     const names = new Set();
-    for (let at = Object.getPrototypeOf(value); at !== Object.prototype && at !== null; ) {
+    for (let at = Object.getPrototypeOf(value); at !== Object.prototype && at !== null;) {
       for (const name of Object.keys(at)) {
         const { get } = Object.getOwnPropertyDescriptor(at, name);
         if (get === undefined || names.has(name)) continue;

@@ -4,8 +4,8 @@
   const boot = globalThis.__boot;
   const iteratorPrototype = Object.getPrototypeOf(Object.getPrototypeOf([][Symbol.iterator]()));
 
-  // Adds keys, values, entries, forEach and Symbol.iterator to a class. `pairsOf(object)` is asked anew
-  // at each step and throws for an object of another class.
+  // Adds keys, values, entries, forEach and Symbol.iterator to a class. `pairsOf(object)` is asked
+  // anew at each step and throws for an object of another class.
   boot.makeIterable = (constructor, pairsOf) => {
     class PairIterator {
       #target;
@@ -62,7 +62,8 @@
     });
   };
 
-  // A sequence of pairs, or an iterable's worth of them, as Web IDL reads it; undefined for a record.
+  // A sequence of pairs, or an iterable's worth of them, as Web IDL reads it; undefined for a
+  // record.
   boot.pairsOfSequence = (init, message) => {
     const method = init[Symbol.iterator];
     if (method === undefined || method === null) return undefined;

@@ -7,12 +7,13 @@
   // A record is copied into the outbox whole; larger bodies go in pieces.
   const WHOLE_BYTES = 8 * 1024 * 1024;
 
-  // A body to send, as what is attached to a record: {extra, start}. `start` begins the stream, if it is
-  // one; it is to be called once the record is out.
+  // A body to send, as what is attached to a record: {extra, start}. `start` begins the stream, if
+  // it is one; it is to be called once the record is out.
   boot.attach = ({ text, bytes, stream }, state, done = boot.noop) => {
     let whole = bytes;
     if (text !== null) whole = utf8Encode(text);
-    if (whole !== null && whole.byteLength <= WHOLE_BYTES) return { extra: whole, start: boot.noop };
+    if (whole !== null && whole.byteLength <= WHOLE_BYTES)
+      return { extra: whole, start: boot.noop };
     const source = whole === null ? stream : boot.readable.readableOfBytes(boot.copyBytes(whole));
     const outbound = boot.newOutbound(state, done);
     return { extra: outbound.id, start: () => outbound.start(source), outbound };
@@ -24,7 +25,9 @@
     if (bytes !== undefined) return { text: null, bytes, stream: null };
     const stream = boot.streamState(body);
     if (stream === undefined) {
-      throw new TypeError("A body is a string, an ArrayBuffer or a view of one, or a ReadableStream.");
+      throw new TypeError(
+        "A body is a string, an ArrayBuffer or a view of one, or a ReadableStream.",
+      );
     }
     if (stream.disturbed || boot.readable.isLocked(stream)) {
       throw new TypeError("This ReadableStream is disturbed or locked, and cannot be sent.");
@@ -86,11 +89,30 @@
   };
 
   // The error that a rejected op throws: of its JavaScript class where there is one of that name.
-  const CLASSES = { __proto__: null, Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
+  const CLASSES = {
+    __proto__: null,
+    Error,
+    EvalError,
+    RangeError,
+    ReferenceError,
+    SyntaxError,
+    TypeError,
+    URIError,
+  };
   const DOM_NAMES = [
-    "AbortError", "DataCloneError", "DataError", "InvalidAccessError", "InvalidCharacterError",
-    "InvalidStateError", "NetworkError", "NotFoundError", "NotSupportedError", "OperationError",
-    "QuotaExceededError", "TimeoutError", "TypeMismatchError",
+    "AbortError",
+    "DataCloneError",
+    "DataError",
+    "InvalidAccessError",
+    "InvalidCharacterError",
+    "InvalidStateError",
+    "NetworkError",
+    "NotFoundError",
+    "NotSupportedError",
+    "OperationError",
+    "QuotaExceededError",
+    "TimeoutError",
+    "TypeMismatchError",
   ];
   boot.errorFrom = ({ name = "Error", message = "", properties = undefined } = {}) => {
     const text = `${message}`;

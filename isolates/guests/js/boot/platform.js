@@ -38,8 +38,7 @@
   const BAD_BASE64 =
     "atob() called with invalid base64-encoded data. (Only whitespace, '+', '/', alphanumeric ASCII, " +
     "and up to two terminal '=' signs when the input data length is divisible by 4 are allowed.)";
-  const BAD_LATIN1 =
-    "btoa() can only operate on characters in the Latin1 (ISO/IEC 8859-1) range.";
+  const BAD_LATIN1 = "btoa() can only operate on characters in the Latin1 (ISO/IEC 8859-1) range.";
   const refusing = (convert, text, message) => {
     try {
       return convert(text);

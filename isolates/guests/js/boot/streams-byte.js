@@ -1,9 +1,10 @@
-// The byte controller: a queue of buffers, and reads into the reader's own buffers (BYOB). The steps
-// and their order are those of the Streams standard.
+// The byte controller: a queue of buffers, and reads into the reader's own buffers (BYOB). The
+// steps and their order are those of the Streams standard.
 (() => {
   "use strict";
   const boot = globalThis.__boot;
-  const { callPullIfNeeded, closeStream, errorStream, newReadable, startController } = boot.readable;
+  const { callPullIfNeeded, closeStream, errorStream, newReadable, startController } =
+    boot.readable;
   const { apply } = Reflect;
   const arrayBufferTransfer = ArrayBuffer.prototype.transfer;
   const isDetached = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "detached").get;
@@ -156,7 +157,15 @@
         return;
       }
       const fill = minimum * elementSize;
-      const into = descriptor(buffer, byteOffset, byteLength, fill, elementSize, constructor, "byob");
+      const into = descriptor(
+        buffer,
+        byteOffset,
+        byteLength,
+        fill,
+        elementSize,
+        constructor,
+        "byob",
+      );
       if (this.pending.length > 0) {
         this.pending.push(into);
         this.stream.reader.requests.push(request);
@@ -298,8 +307,7 @@
     }
     fillFromQueue(into) {
       const most = Math.min(this.total, into.byteLength - into.bytesFilled);
-      const aligned =
-        into.bytesFilled + most - ((into.bytesFilled + most) % into.elementSize);
+      const aligned = into.bytesFilled + most - ((into.bytesFilled + most) % into.elementSize);
       const ready = aligned >= into.minimumFill;
       let rest = ready ? aligned - into.bytesFilled : most;
       while (rest > 0) {

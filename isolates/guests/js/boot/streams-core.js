@@ -2,7 +2,8 @@
 // (streams-readable.js), so that bodies which no user code looks at cost no objects of theirs and
 // nothing a worker patches can reach these records.
 //
-//   stream     {state, reader, storedError, disturbed, controller, wrapper, inbound, expectedLength}
+//   stream     {state, reader, storedError, disturbed, controller, wrapper, inbound,
+//               expectedLength}
 //   reader     {kind: "default" | "byob", stream, requests, closed}
 //   request    {chunk(value), close(value?), error(reason)}: one read that waits
 //   controller {pullSteps(request), cancelSteps(reason), releaseSteps(), ...}
@@ -43,8 +44,7 @@
     stream.reader = { kind: "default", stream, requests: [], closed: null };
   };
 
-  const releasedError = () =>
-    new TypeError("This ReadableStream reader has been released.");
+  const releasedError = () => new TypeError("This ReadableStream reader has been released.");
 
   // `closed` promises are made when asked for: readers inside boot code never ask.
   const closedPromise = (reader) => {

@@ -12,7 +12,8 @@
   class ReadableStream {
     #stream;
     static {
-      streamState = (value) => (boot.isObject(value) && #stream in value ? value.#stream : undefined);
+      streamState = (value) =>
+        boot.isObject(value) && #stream in value ? value.#stream : undefined;
       // The record leaves the object that showed it, which is left with a closed and locked one.
       boot.detachStream = (stream) => {
         const { wrapper } = stream;
@@ -205,7 +206,8 @@
   class ReadableStreamDefaultReader {
     #reader;
     static {
-      readerState = (value) => (boot.isObject(value) && #reader in value ? value.#reader : undefined);
+      readerState = (value) =>
+        boot.isObject(value) && #reader in value ? value.#reader : undefined;
     }
     constructor(stream) {
       const state = streamState(stream);

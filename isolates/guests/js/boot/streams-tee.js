@@ -87,14 +87,15 @@
         chunks.push(bytes);
         size += bytes.byteLength;
       },
-      close: () => resolve(chunks.length === 1 ? boot.copyBytes(chunks[0]) : boot.concatBytes(chunks, size)),
+      close: () =>
+        resolve(chunks.length === 1 ? boot.copyBytes(chunks[0]) : boot.concatBytes(chunks, size)),
       error: reject,
     });
     return promise;
   };
 
-  // Call `sink.chunk(bytes)` for each chunk; it returns undefined, or a promise to wait for. A loop,
-  // not recursion: a source may answer each read at once.
+  // Call `sink.chunk(bytes)` for each chunk; it returns undefined, or a promise to wait for. A
+  // loop, not recursion: a source may answer each read at once.
   boot.forEachChunk = (reader, sink) => {
     let waiting = false;
     let answered = true;

@@ -8,7 +8,10 @@
   // A transform as a record: its two streams, and the backpressure between them.
   // `steps` is {transform(chunk)?, flush()?, cancel(reason)?} with functions that return promises.
   class Transform {
-    constructor(steps, { bytes = false, writableMark = 1, writableSize, readableMark = 0, readableSize }) {
+    constructor(
+      steps,
+      { bytes = false, writableMark = 1, writableSize, readableMark = 0, readableSize },
+    ) {
       this.steps = steps;
       this.backpressure = true;
       this.change = withResolvers();
@@ -260,10 +263,10 @@
     throw new TypeError(
       typeof chunk === "string"
         ? "This TransformStream is being used as a byte stream, but received a string on its " +
-          "writable side. If you wish to write a string, you'll probably want to explicitly " +
-          "UTF-8-encode it with TextEncoder."
+            "writable side. If you wish to write a string, you'll probably want to explicitly " +
+            "UTF-8-encode it with TextEncoder."
         : "This TransformStream is being used as a byte stream, but received an object of " +
-          "non-ArrayBuffer/ArrayBufferView type on its writable side.",
+            "non-ArrayBuffer/ArrayBufferView type on its writable side.",
     );
   };
 
@@ -303,9 +306,7 @@
         },
         flush() {
           if (written < expected) {
-            throw new TypeError(
-              "FixedLengthStream did not see all expected bytes before close().",
-            );
+            throw new TypeError("FixedLengthStream did not see all expected bytes before close().");
           }
         },
       });

@@ -10,7 +10,8 @@
   class WritableStream {
     #stream;
     static {
-      streamState = (value) => (boot.isObject(value) && #stream in value ? value.#stream : undefined);
+      streamState = (value) =>
+        boot.isObject(value) && #stream in value ? value.#stream : undefined;
     }
 
     constructor(sink = undefined, strategy = undefined) {

@@ -1,5 +1,5 @@
-// setTimeout and its family, scheduler.wait: each wait is an op of the host, each callback runs on behalf of
-// the request that set the timer.
+// setTimeout and its family, scheduler.wait: each wait is an op of the host, each callback runs on
+// behalf of the request that set the timer.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

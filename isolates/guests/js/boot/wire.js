@@ -1,5 +1,5 @@
-// Header values on the wire. Records carry header bytes as Latin-1, as HTTP servers do; to a worker they are
-// UTF-8, as on Workers. Nearly all are ASCII, for which the two are one.
+// Header values on the wire. Records carry header bytes as Latin-1, as HTTP servers do; to a worker
+// they are UTF-8, as on Workers. Nearly all are ASCII, for which the two are one.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

@@ -1,5 +1,5 @@
-// What `import … from "cloudflare:workers"` gives. The module (modules/cloudflare-workers.js) takes it from a
-// global that holds nothing else and deletes it.
+// What `import … from "cloudflare:workers"` gives. The module (modules/cloudflare-workers.js) takes
+// it from a global that holds nothing else and deletes it.
 (() => {
   "use strict";
   const boot = globalThis.__boot;

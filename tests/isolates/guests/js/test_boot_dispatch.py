@@ -255,7 +255,7 @@ async def test_a_rejection_in_wait_until_is_logged_and_settles(js: JavaScript) -
 
 
 async def test_ctx_methods_need_their_this(js: JavaScript) -> None:
-    _, _, message = await js.thrown("const { waitUntil } = ctx; waitUntil(Promise.resolve())")
+    _, message = await js.thrown("const { waitUntil } = ctx; waitUntil(Promise.resolve())")
 
     assert message.startswith("Illegal invocation")
     assert await js.value("return [ctx.props, ctx.exports]") == [{}, {}]
@@ -363,7 +363,9 @@ async def test_no_internals_are_left_on_the_global_object(js: JavaScript) -> Non
 
 
 async def test_cloudflare_workers_module(js: JavaScript) -> None:
-    source = """import { env, waitUntil, WorkerEntrypoint, DurableObject, RpcTarget } from "cloudflare:workers";
+    source = """import {
+      env, waitUntil, WorkerEntrypoint, DurableObject, RpcTarget,
+    } from "cloudflare:workers";
     export default { fetch(request, given, ctx) {
       waitUntil(new Promise((done) => setTimeout(done, 1)).then(() => console.log("waited")));
       const object = new (class extends DurableObject {})(ctx, env);
@@ -412,7 +414,7 @@ async def test_a_patched_prototype_cannot_reach_the_host(js: JavaScript) -> None
         if (typeof found.value !== "function" || name === "constructor") continue;
         const original = found.value;
         type.prototype[name] = function (...args) {
-          for (const one of [this, ...args]) if (one && (one.send || one.utf8Encode)) seen.add(name);
+          for (const one of [this, ...args]) if (one?.send || one?.utf8Encode) seen.add(name);
           return Reflect.apply(original, this, args);
         };
       }
