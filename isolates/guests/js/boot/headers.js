@@ -8,6 +8,7 @@
   // Names met before, and their lower case: a regular expression costs more.
   const NAMES = new Map();
   const MAX_NAMES = 256;
+  const MAX_NAME_LENGTH = 64;
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/;
   const normalName = (name) => {
     const known = NAMES.get(name);
@@ -15,7 +16,7 @@
     const text = `${name}`;
     if (!TOKEN.test(text)) throw new TypeError("Invalid header name.");
     const lower = text.toLowerCase();
-    if (NAMES.size < MAX_NAMES) NAMES.set(text, lower);
+    if (NAMES.size < MAX_NAMES && text.length <= MAX_NAME_LENGTH) NAMES.set(text, lower);
     return lower;
   };
   const isPlain = (text) => {

@@ -6,7 +6,7 @@
 
   boot.pipeSettings = (options) => {
     const signal = options?.signal;
-    if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    if (signal !== undefined && boot.signalState(signal) === undefined) {
       throw new TypeError("The pipe's signal is not an AbortSignal.");
     }
     return {

@@ -121,6 +121,89 @@ async def test_streams_flow_both_ways_through_a_transform(js: JavaScript) -> Non
     assert answer.body == b"ABC" * 300_000
 
 
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ("return request.text()", "onetwo"),
+        (
+            "return request.clone().text().then(async (a) => a + (await request.text()))",
+            "onetwo" * 2,
+        ),
+        (
+            "const [a, b] = request.body.tee(); b.cancel(); return new Response(a).text()",
+            "onetwo",
+        ),
+        ("return new Request(request).text()", "onetwo"),
+        ("return new Request('http://x/', { method: 'PUT', body: request.body }).text()", "onetwo"),
+        (
+            "let s = ''; for await (const c of request.body) s += text(c) + '.'; return s",
+            "one.two.",
+        ),
+        ("return request.formData().catch((e) => e.name)", "TypeError"),
+        (
+            """const reader = request.body.getReader({ mode: "byob" });
+            let all = ""; let view = new Uint8Array(2);
+            for (;;) {
+              const { value, done } = await reader.read(view);
+              if (done) return all + value.byteLength;
+              all += text(value) + ".";
+              view = new Uint8Array(value.buffer);
+            }""",
+            "on.e.tw.o.0",
+        ),
+        (
+            """const { readable, writable } = new IdentityTransformStream();
+            request.body.pipeTo(writable); return new Response(readable).text()""",
+            "onetwo",
+        ),
+        (
+            """return new Response(request.body.pipeThrough(new TextDecoderStream())
+              .pipeThrough(new TextEncoderStream())).text()""",
+            "onetwo",
+        ),
+    ],
+)
+async def test_a_streamed_request_body_can_be_read_in_every_way(
+    js: JavaScript, read: str, expected: str
+) -> None:
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"one"
+        await asyncio.sleep(0)
+        yield b"two"
+
+    source = f"""const text = (bytes) => new TextDecoder().decode(bytes);
+    const run = async (request) => {{ {read} }};
+    export default {{ fetch: async (request) => new Response(await run(request)) }}"""
+
+    async with js.worker(source) as worker:
+        answer = await worker.fetch(method="POST", body=slowly())
+
+    assert answer.text == expected
+
+
+async def test_a_slow_reader_holds_back_the_sender(js: JavaScript) -> None:
+    sent = 0
+
+    async def many() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 1
+            yield bytes(64 * 1024)
+            await asyncio.sleep(0)
+
+    source = """export default { async fetch(request) {
+      const reader = request.body.getReader();
+      await reader.read();
+      await scheduler.wait(50);
+      return new Response("read one");
+    } };"""
+
+    async with js.worker(source) as worker:
+        assert (await worker.fetch(method="POST", body=many())).text == "read one"
+
+    assert sent <= 8  # a window of 256 KiB, and what is on its way
+
+
 async def test_one_chunk_larger_than_the_window(js: JavaScript) -> None:
     source = """export default { fetch() {
       return new Response(new ReadableStream({ start(controller) {
