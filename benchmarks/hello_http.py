@@ -25,6 +25,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from _npm import npm_folder
 from rich.console import Console
 from rich.table import Table
 
@@ -134,16 +135,8 @@ def uvicorn(folder: Path) -> Generator[Target, None, None]:
 
 
 def workerd_binary() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "belem"
-    folder = cache / f"workerd-{WORKERD_VERSION}"
     pattern = "node_modules/@cloudflare/workerd-*/bin/workerd"
-    if not list(folder.glob(pattern)):
-        folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            ["npm", "install", "--silent", "--prefix", str(folder), f"workerd@{WORKERD_VERSION}"],
-            check=True,
-        )
-    return next(folder.glob(pattern))
+    return next(npm_folder("workerd", WORKERD_VERSION).glob(pattern))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -3,9 +3,9 @@
     python -m benchmarks.isolate_cold [--rounds N] [--warm N] [--live N] [--cache FOLDER]
 
 `fresh` is a new isolate of a hot image, its first answer and its end. `warm` is one more request in
-an isolate that has answered before, sequential, through the event loop. `dev reload` builds a changed
-worker from source, spawns it and takes its first answer. The peers are what node offers on the same
-machine: a `vm` context (no memory limit, no CPU limit, no protection from hostile code), and a
+an isolate that has answered before, sequential, through the event loop. `dev reload` builds a
+changed worker from source, spawns it and takes its first answer. The peers are what node offers on
+the same machine: a `vm` context (no memory limit, no CPU limit, no protection from hostile code), and a
 worker thread (a V8 isolate of its own), each from nothing to its first answer.
 """
 

@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes], output: Path) -> 
 @contextmanager
 def running(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], *, port: int
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> Generator[subprocess.Popen[bytes]]:
     """Run a server in a process group of its own until the block ends; its output is a file."""
     output = folder / f".output-{port}.log"
     with output.open("wb") as sink:
