@@ -4,9 +4,10 @@
   "use strict";
   const boot = globalThis.__boot;
   const { context, ToGuest } = boot;
-  const { mainNamespace, onRecord, send } = boot.host;
+  const { mainNamespace, onRecord, send, utf8Encode } = boot.host;
   const { REPLY, THROW } = boot.ToHost;
   const { newBody } = boot.body;
+  const SHORT_LENGTH = 1024 * 1024;
 
   // ---- the fetch event ----
 
@@ -96,7 +97,15 @@
         "Return value from serve handler must not be an error response (like Response.error())",
       );
     }
-    const content = record.body === null ? null : boot.body.takeBody(record.body);
+    const { body } = record;
+    if (body !== null && isShortText(body) && !state.canceled) {
+      // Most replies by far, and the shortest way for them.
+      body.used = true;
+      send(REPLY, state.id, boot.toWire(boot.responseHead(record)), utf8Encode(body.text));
+      state.release();
+      return;
+    }
+    const content = body === null ? null : boot.body.takeBody(body);
     if (state.canceled) {
       if (content !== null && content.stream !== null) {
         boot.handled(boot.readable.cancelStream(content.stream, undefined));
@@ -122,6 +131,8 @@
       start();
     }
   };
+  const isShortText = ({ text, stream, used }) =>
+    text !== null && text.length <= SHORT_LENGTH && stream === null && !used;
   const fail = (state, error) => {
     const { name, message, stack } = boot.describeError(error);
     const thrown = { name, message, stack, pass_through: state.passThrough };

@@ -164,7 +164,8 @@
     const settings = typeof options === "object" && options !== null ? options : {};
     const { signal } = settings;
     if (signal !== undefined) {
-      if (boot.signalState(signal) === undefined) throw new TypeError("signal is not an AbortSignal.");
+      if (boot.signalState(signal) === undefined)
+        throw new TypeError("signal is not an AbortSignal.");
       if (signal.aborted) return;
     }
     const capture = captureOf(options);
