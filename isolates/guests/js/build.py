@@ -37,7 +37,7 @@ _QUICKJS, _ADA = SDISTS
 # running off its end traps.
 _C_STACK_BYTES: Final = 4 << 20
 
-_FLAGS: Final = (
+FLAGS: Final = (
     "-O3",
     "-DNDEBUG",
     "-D_GNU_SOURCE",
@@ -50,8 +50,9 @@ _FLAGS: Final = (
 )
 _OURS: Final = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-sign-compare")
 _THEIRS: Final = ("-w",)
-_UNITS: Final = (
-    # Ours first: it defines abort(), which the libc would otherwise be asked for.
+UNITS: Final = (
+    # Ours first: they define what the libc would otherwise be asked for.
+    Unit("native/allocator.c", (*_OURS, "-fno-builtin")),
     Unit("native/guest.c", _OURS),
     Unit("native/freestanding.c", _OURS),
     Unit("patched/libregexp.c", _THEIRS),
@@ -62,7 +63,7 @@ _UNITS: Final = (
         (*_THEIRS, "-std=c++20", "-fno-exceptions", "-fno-rtti", "-DADA_INCLUDE_URL_PATTERN=0"),
     ),
 )
-_LINK_FLAGS: Final = (f"-Wl,-z,stack-size={_C_STACK_BYTES}", "-Wl,--strip-all", "-Wl,--gc-sections")
+LINK_FLAGS: Final = (f"-Wl,-z,stack-size={_C_STACK_BYTES}", "-Wl,--strip-all", "-Wl,--gc-sections")
 
 _WASM_MAGIC: Final = b"\0asm\x01\0\0\0"
 _IMPORT_SECTION: Final = 2
@@ -75,9 +76,9 @@ def build_key(native: Path = NATIVE) -> str:
         ZIG_VERSION,
         [[sdist.name, sdist.version, sdist.sha256] for sdist in SDISTS],
         [[name, [[p.old, p.new] for p in patches]] for name, patches in PATCHES.items()],
-        [[unit.path, unit.flags] for unit in _UNITS],
-        _FLAGS,
-        _LINK_FLAGS,
+        [[unit.path, unit.flags] for unit in UNITS],
+        FLAGS,
+        LINK_FLAGS,
     ]
     digest.update(json.dumps(recipe).encode())
     for path in sorted(native.iterdir()):
@@ -103,9 +104,9 @@ def _make(folder: Path, sources: Sources, steps: Steps) -> Path:
         sources.fetch(SDISTS)
     _lay_out(folder, sources)
     with steps.step("Compiling the JavaScript guest"):
-        zig.compile(_UNITS, _FLAGS)
+        zig.compile(UNITS, FLAGS)
     with steps.step("Linking the JavaScript guest"):
-        wasm = zig.link(_UNITS, _LINK_FLAGS, WASM_NAME)
+        wasm = zig.link(UNITS, LINK_FLAGS, WASM_NAME)
     _check(wasm.read_bytes())
     return wasm
 

@@ -29,6 +29,11 @@ _QUICKJS: Final = (
         "    return ret;\n",
         "    return refuse_code_generation(ctx);\n",
     ),
+    Replacement(
+        "have memory left to say that there is none",
+        "        rt->in_out_of_memory = true;\n",
+        "        rt->in_out_of_memory = true;\n        release_memory_reserve();\n",
+    ),
     # The rest is explained in native/stack_charge.h.
     Replacement(
         "charge each checked frame some stack",

@@ -36,6 +36,7 @@ EXPORT("belem_init") void belem_init(uint32_t stack_bytes, uint32_t gc_threshold
     context = JS_NewContext(runtime);
     if (!context || !add_host_object(context))
         __builtin_trap();
+    keep_memory_reserve();
     if (generator.seeded) {
         seed_engine(context);
         random_bytes((uint8_t *)&context->hash_seed, sizeof context->hash_seed);
@@ -92,6 +93,7 @@ EXPORT("belem_load") uint64_t belem_load(uint32_t name_bytes, uint32_t source_by
     if (!context)
         __builtin_trap();
     outbox_clear();
+    keep_memory_reserve();
     if (!inbox.bytes || wanted > inbox.capacity || memchr(inbox.bytes, 0, name_bytes) || !name_bytes ||
         inbox.bytes[name_bytes] || flags > MAIN_MODULE) {
         fault_json(0, "{\"name\":\"TypeError\",\"message\":\"The inbox holds no source\",\"stack\":\"\"}");
@@ -165,6 +167,7 @@ EXPORT("belem_step") uint64_t belem_step(uint32_t bytes, uint64_t now_us)
         __builtin_trap();
     clock_us = now_us;
     outbox_clear();
+    keep_memory_reserve();
     if (bytes > inbox.capacity)
         bytes = 0;
     while (at < bytes) {
@@ -189,7 +192,7 @@ EXPORT("belem_seed") void belem_seed(uint32_t bytes)
     if (bytes > inbox.capacity)
         return;
     seed_generator(inbox.bytes, bytes);
-    memset(inbox.bytes, 0, bytes);
+    wipe(inbox.bytes, bytes);
     if (context && generator.seeded)
         seed_engine(context);
 }
@@ -201,12 +204,13 @@ EXPORT("belem_collect") void belem_collect(void)
 
     if (runtime)
         JS_RunGC(runtime);
+    wipe(inbox.bytes, inbox.capacity);
+    wipe(outbox.bytes, outbox.capacity);
     free(inbox.bytes);
     free(outbox.bytes);
     inbox.bytes = outbox.bytes = NULL;
     inbox.capacity = outbox.capacity = outbox.length = 0;
-    memset(lowest, 0, (size_t)(here - lowest) - 256);
-    __asm__ volatile("" : : "r"(lowest) : "memory");
+    wipe(lowest, (size_t)(here - lowest) - 256);
 }
 
 EXPORT("belem_heap_bytes") uint32_t belem_heap_bytes(void)

@@ -8,7 +8,9 @@
 
 #include "quickjs.h"
 
-static JSValue refuse_code_generation(JSContext *ctx); /* called from the patched engine */
+/* Called from the patched engine. */
+static JSValue refuse_code_generation(JSContext *ctx);
+static void release_memory_reserve(void);
 
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Weverything"
@@ -29,6 +31,7 @@ static JSRuntime *runtime;
 static JSContext *context;
 
 #include "code_generation.c"
+#include "memory.c"
 #include "byte_views.c"
 #include "text.c"
 #include "outbox.c"

@@ -59,9 +59,8 @@ static void random_bytes(uint8_t *out, size_t length)
         length -= taken;
         skipped = 0;
     } while (length);
-    memset(block, 0, sizeof block);
-    memset(key, 0, sizeof key);
-    __asm__ volatile("" : : "r"(block), "r"(key) : "memory"); /* the wiping is not dead code */
+    wipe(block, sizeof block);
+    wipe(key, sizeof key);
 }
 
 /* Math.random and the hashing of Map keys are not secrets, but must differ between isolates of one image. */
