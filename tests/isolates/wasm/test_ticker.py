@@ -100,3 +100,17 @@ class HastyLoop:
         waiting, self.waiting = self.waiting, []
         for callback, arguments in waiting:
             callback(*arguments)  # type: ignore[operator]  # it was given as a callback
+
+
+def test_a_tick_that_comes_after_close_meets_an_engine() -> None:
+    for _ in range(200):
+        engine = Engine(EngineConfig())
+        ticker = Ticker(engine)
+        with ticker.held():
+            engine.compile(wat.wasm())
+
+        ticker.close()
+        engine.close()
+
+        # This process is still here: no late notification touched freed memory.
+        assert not ticker.running
