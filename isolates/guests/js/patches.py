@@ -30,9 +30,9 @@ _QUICKJS: Final = (
         "    return refuse_code_generation(ctx);\n",
     ),
     Replacement(
-        "have memory left to say that there is none",
-        "        rt->in_out_of_memory = true;\n",
-        "        rt->in_out_of_memory = true;\n        release_memory_reserve();\n",
+        "throw the error made before when there is no memory for one",
+        "        /* out of memory: throw JS_NULL to avoid recursing */\n        obj = JS_NULL;\n",
+        "        obj = out_of_memory_error(ctx);\n",
     ),
     # The rest is explained in native/stack_charge.h.
     Replacement(

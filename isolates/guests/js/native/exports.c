@@ -34,7 +34,7 @@ EXPORT("belem_init") void belem_init(uint32_t stack_bytes, uint32_t gc_threshold
     JS_SetModuleLoaderFunc(runtime, resolve_specifier, load_module, NULL);
     JS_SetHostPromiseRejectionTracker(runtime, track_rejection, NULL);
     context = JS_NewContext(runtime);
-    if (!context || !add_host_object(context))
+    if (!context || !make_out_of_memory_error(context) || !add_host_object(context))
         __builtin_trap();
     keep_memory_reserve();
     if (generator.seeded) {

@@ -118,51 +118,80 @@ static bool append_member(const char *key, JSValueConst string, const char *othe
 /* A FAULT of fixed JSON. When there is no room even for it the isolate is of no more use, and traps. */
 static void fault_json(uint32_t id, const char *json)
 {
-    uint8_t *at = outbox_record(TO_HOST_FAULT, id, TYPE_JSON, strlen(json));
+    size_t length = strlen(json);
+    uint8_t *at = outbox_record(TO_HOST_FAULT, id, TYPE_JSON, length);
 
+    if (!at) {
+        release_memory_reserve();
+        at = outbox_record(TO_HOST_FAULT, id, TYPE_JSON, length);
+    }
     if (!at)
         __builtin_trap();
-    memcpy(at, json, strlen(json));
+    memcpy(at, json, length);
+}
+
+struct thrown { JSValue name, message, stack; };
+
+static struct thrown describe(JSContext *ctx, JSValueConst value)
+{
+    struct thrown thrown = { JS_UNDEFINED, JS_UNDEFINED, JS_UNDEFINED };
+
+    if (JS_IsObject(value)) {
+        thrown.name = string_property(ctx, value, "name");
+        thrown.message = string_property(ctx, value, "message");
+        thrown.stack = string_property(ctx, value, "stack");
+        return thrown;
+    }
+    thrown.message = JS_IsSymbol(value) ? JS_NewString(ctx, "a symbol was thrown") : flat_string(ctx, value);
+    if (JS_IsException(thrown.message)) {
+        JS_FreeValue(ctx, JS_GetException(ctx));
+        thrown.message = JS_UNDEFINED;
+    }
+    return thrown;
+}
+
+static bool is_syntax_error(JSContext *ctx, const struct thrown *thrown)
+{
+    const char *name = JS_IsUndefined(thrown->name) ? NULL : JS_ToCString(ctx, thrown->name);
+    bool is = name && !strcmp(name, "SyntaxError");
+
+    JS_FreeCString(ctx, name);
+    return is && !JS_IsUndefined(thrown->stack);
+}
+
+/* Writes the record whole, or nothing. */
+static bool write_fault(JSContext *ctx, uint32_t id, const struct thrown *thrown)
+{
+    size_t start = outbox.length, length;
+    bool written = outbox_record(TO_HOST_FAULT, id, TYPE_JSON, 0) &&
+                   append_member("{\"name\":", thrown->name, "\"Error\"") &&
+                   append_member(",\"message\":", thrown->message, "\"\"") &&
+                   append_member(",\"stack\":", thrown->stack, "\"\"") &&
+                   (!is_syntax_error(ctx, thrown) || append_location(ctx, thrown->stack)) && append("}\0\0\0", 4);
+
+    if (!written) {
+        outbox.length = start;
+        return false;
+    }
+    length = outbox.length - start - RECORD_HEAD_BYTES - 3; /* less the padding that may not be needed */
+    put_word(outbox.bytes + start + 12, (uint32_t)length);
+    outbox.length = start + RECORD_HEAD_BYTES + ((length + 3) & ~(size_t)3);
+    return true;
 }
 
 /* Writes a FAULT for a thrown value. Does not take the value. */
-static void fault_value(JSContext *ctx, uint32_t id, JSValueConst thrown)
+static void fault_value(JSContext *ctx, uint32_t id, JSValueConst value)
 {
-    JSValue name = JS_UNDEFINED, message, stack = JS_UNDEFINED;
-    size_t start;
-    bool written, is_syntax_error = false;
+    struct thrown thrown = describe(ctx, value);
 
-    if (JS_IsObject(thrown)) {
-        name = string_property(ctx, thrown, "name");
-        message = string_property(ctx, thrown, "message");
-        stack = string_property(ctx, thrown, "stack");
-    } else {
-        message = JS_IsSymbol(thrown) ? JS_NewString(ctx, "a symbol was thrown") : flat_string(ctx, thrown);
-        if (JS_IsException(message)) {
-            JS_FreeValue(ctx, JS_GetException(ctx));
-            message = JS_UNDEFINED;
-        }
+    if (!write_fault(ctx, id, &thrown)) {
+        release_memory_reserve();
+        if (!write_fault(ctx, id, &thrown))
+            fault_json(id, "{\"name\":\"InternalError\",\"message\":\"out of memory\",\"stack\":\"\"}");
     }
-    if (!JS_IsUndefined(name)) {
-        const char *text = JS_ToCString(ctx, name);
-        is_syntax_error = text && !strcmp(text, "SyntaxError");
-        JS_FreeCString(ctx, text);
-    }
-    start = outbox.length;
-    written = outbox_record(TO_HOST_FAULT, id, TYPE_JSON, 0) && append_member("{\"name\":", name, "\"Error\"") &&
-              append_member(",\"message\":", message, "\"\"") && append_member(",\"stack\":", stack, "\"\"") &&
-              (!is_syntax_error || JS_IsUndefined(stack) || append_location(ctx, stack)) && append("}\0\0\0", 4);
-    if (written) {
-        size_t length = outbox.length - start - RECORD_HEAD_BYTES - 3;
-        put_word(outbox.bytes + start + 12, (uint32_t)length);
-        outbox.length = start + RECORD_HEAD_BYTES + ((length + 3) & ~(size_t)3);
-    } else {
-        outbox.length = start;
-        fault_json(id, "{\"name\":\"InternalError\",\"message\":\"out of memory\",\"stack\":\"\"}");
-    }
-    JS_FreeValue(ctx, name);
-    JS_FreeValue(ctx, message);
-    JS_FreeValue(ctx, stack);
+    JS_FreeValue(ctx, thrown.name);
+    JS_FreeValue(ctx, thrown.message);
+    JS_FreeValue(ctx, thrown.stack);
 }
 
 /* Writes a FAULT for the pending exception and clears it. */

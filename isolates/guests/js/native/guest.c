@@ -10,7 +10,7 @@
 
 /* Called from the patched engine. */
 static JSValue refuse_code_generation(JSContext *ctx);
-static void release_memory_reserve(void);
+static JSValue out_of_memory_error(JSContext *ctx);
 
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Weverything"

@@ -7,34 +7,37 @@ static void wipe(void *memory, size_t size)
     __asm__ volatile("" : : "r"(memory) : "memory");
 }
 
-/* Memory set aside, so that running out of it can be reported: the error object, its stack and its
-   FAULT record need some. The patched engine is given a piece each time it throws "out of memory";
-   not all of it at once, for in places it ignores that error and goes on. The pieces are taken back
-   when the next call from the host begins. */
+/* Running out of memory has to be reported with memory that was had before: an error object, made at
+   the start, which the patched engine throws when it cannot make one, and some room for the FAULT
+   record, taken back when the next call from the host begins. */
 
-enum { RESERVE_PIECES = 16, RESERVE_PIECE_BYTES = 16 * 1024 };
+enum { MEMORY_RESERVE_BYTES = 64 * 1024 };
 
-/* volatile: nothing ever reads the memory, so the compiler would leave it out */
-static void *volatile memory_reserve[RESERVE_PIECES];
+static void *volatile memory_reserve; /* volatile: it is never read, and would be left out */
+static JSValue out_of_memory = JS_UNDEFINED;
 
 static void keep_memory_reserve(void)
 {
-    int i;
-
-    for (i = 0; i < RESERVE_PIECES; i++)
-        if (!memory_reserve[i])
-            memory_reserve[i] = malloc(RESERVE_PIECE_BYTES);
+    if (!memory_reserve)
+        memory_reserve = malloc(MEMORY_RESERVE_BYTES);
 }
 
+/* Makes what room there is. Only where no JavaScript is running: it collects garbage. */
 static void release_memory_reserve(void)
 {
-    int i;
+    free(memory_reserve);
+    memory_reserve = NULL;
+    JS_RunGC(runtime);
+}
 
-    for (i = 0; i < RESERVE_PIECES; i++) {
-        if (memory_reserve[i]) {
-            free(memory_reserve[i]);
-            memory_reserve[i] = NULL;
-            return;
-        }
-    }
+/* Frozen, since everybody who runs out of memory gets the same one. */
+static bool make_out_of_memory_error(JSContext *ctx)
+{
+    out_of_memory = JS_MakeError2(ctx, JS_INTERNAL_ERROR, false, "out of memory");
+    return !JS_IsException(out_of_memory) && JS_FreezeObject(ctx, out_of_memory) >= 0;
+}
+
+static JSValue out_of_memory_error(JSContext *ctx)
+{
+    return js_dup(out_of_memory);
 }
