@@ -1,12 +1,10 @@
 """`belem dev`: run a worker on this machine, and reload it on every save."""
 
-import asyncio
-import signal
 from pathlib import Path
 
 import click
-import uvloop
 
+from belem.runtime.cli.stopping import run_until_stopped
 from belem.runtime.dev import DevConsole, DevSettings
 from belem.runtime.dev import dev as run_dev
 from belem.runtime.server import AUTO
@@ -36,24 +34,4 @@ def dev(
     Ctrl-C stops it and all that it started; a second Ctrl-C does not wait for open requests.
     """
     settings = DevSettings(path, environment, host, port, inference)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_until_stopped(settings))
-
-
-async def _until_stopped(settings: DevSettings) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-
-    def stop_or_leave() -> None:
-        if stop.is_set():
-            task.cancel()
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop_or_leave)
-    try:
-        await run_dev(settings, DevConsole(), stop)
-    except asyncio.CancelledError:
-        click.echo("Stopped before everything was finished.", err=True)
+    run_until_stopped(lambda stop: run_dev(settings, DevConsole(), stop))

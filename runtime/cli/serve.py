@@ -1,14 +1,12 @@
 """`belem serve`: run a host that workers are deployed to."""
 
-import asyncio
-import signal
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 import click
-import uvloop
 
+from belem.runtime.cli.stopping import run_until_stopped
 from belem.runtime.server import AUTO, ServeSettings, Started, set_up_logging
 from belem.runtime.server import serve as serve_host
 
@@ -79,27 +77,7 @@ def serve(
         allow_private_fetch=allow_private_fetch,
         access_log=access_log,
     )
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_until_stopped(settings))
-
-
-async def _until_stopped(settings: ServeSettings) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    assert task is not None
-
-    def stop_or_leave() -> None:
-        if stop.is_set():
-            task.cancel()
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop_or_leave)
-    try:
-        await serve_host(settings, stop=stop, announce=_announce)
-    except asyncio.CancelledError:
-        click.echo("Stopped before everything was finished.", err=True)
+    run_until_stopped(lambda stop: serve_host(settings, stop=stop, announce=_announce))
 
 
 def _announce(started: Started) -> None:
