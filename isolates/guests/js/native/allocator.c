@@ -1,12 +1,13 @@
 /* malloc and its family: two-level segregated fit, which is constant in time and joins neighbours.
 
-   The compiler's own allocator for wasm rounds everything up to powers of two and never joins what is
-   freed, so that the engine's 4 KiB arenas take 8 KiB each and one large body makes a hole that nothing
-   smaller ever fills. An isolate's memory limit is worth twice as much with this one.
+   The compiler's own allocator for wasm rounds everything up to powers of two and never joins what
+   is freed, so that the engine's 4 KiB arenas take 8 KiB each and one large body makes a hole that
+   nothing smaller ever fills. An isolate's memory limit is worth twice as much with this one.
 
-   Memory is a row of chunks. A chunk in use has four bytes of overhead; the size of a free one is also
-   at its end, where its successor finds it. Payloads are aligned to 16 bytes, so chunks begin 8 bytes
-   before a multiple of 16. Compiled with -fno-builtin, or calloc would become a call of itself. */
+   Memory is a row of chunks. A chunk in use has four bytes of overhead; the size of a free one is
+   also at its end, where its successor finds it. Payloads are aligned to 16 bytes, so chunks begin
+   8 bytes before a multiple of 16. Compiled with -fno-builtin, or calloc would become a call of
+   itself. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,12 @@ struct chunk {
 
 enum { FREE = 1, PREVIOUS_FREE = 2, FLAGS = 15 };
 enum { ALIGNMENT = 16, HEAD_BYTES = 8, OVERHEAD_BYTES = 4, SMALLEST_CHUNK = 16 };
-enum { SUBDIVISIONS_LOG2 = 4, SUBDIVISIONS = 1 << SUBDIVISIONS_LOG2, LINEAR_BELOW = 256, LEVELS = 25 };
+enum {
+    SUBDIVISIONS_LOG2 = 4,
+    SUBDIVISIONS = 1 << SUBDIVISIONS_LOG2,
+    LINEAR_BELOW = 256,
+    LEVELS = 25
+};
 enum { PAGE_BYTES = 65536, GROWTH_BYTES = 4 * PAGE_BYTES };
 
 static const uint32_t LARGEST_REQUEST = 0x7FFF0000;
@@ -29,10 +35,10 @@ static const uint32_t LARGEST_REQUEST = 0x7FFF0000;
 extern char __heap_base; /* from the linker: the first address after static data */
 
 static struct {
-    uint32_t levels;           /* which have a free chunk */
+    uint32_t levels; /* which have a free chunk */
     uint32_t subdivisions[LEVELS];
     struct chunk *bins[LEVELS][SUBDIVISIONS];
-    struct chunk *end;         /* the sentinel after the last chunk; NULL before the first use */
+    struct chunk *end; /* the sentinel after the last chunk; NULL before the first use */
 } heap;
 
 static uint32_t size_of(const struct chunk *chunk)
@@ -130,14 +136,14 @@ static struct chunk *find_larger_bin(uint32_t size)
     return heap.bins[level][__builtin_ctz(candidates)];
 }
 
-/* The last resort when memory cannot grow: a bin's smaller chunks may do. */
-static struct chunk *find_in_same_bin(uint32_t size)
+/* A chunk that does among those that may be too small: looks at `most` of them. */
+static struct chunk *find_in_same_bin(uint32_t size, int most)
 {
     int level, subdivision;
     struct chunk *chunk;
 
     bin_of(size, &level, &subdivision);
-    for (chunk = heap.bins[level][subdivision]; chunk; chunk = chunk->next)
+    for (chunk = heap.bins[level][subdivision]; chunk && most; chunk = chunk->next, most--)
         if (size_of(chunk) >= size)
             return chunk;
     return NULL;
@@ -190,7 +196,8 @@ static void put_sentinel(uint32_t end, uint32_t flags)
 /* The heap begins as what lies between static data and the end of memory. */
 static void begin(void)
 {
-    uint32_t start = ((uint32_t)(uintptr_t)&__heap_base + HEAD_BYTES + ALIGNMENT - 1) & ~(ALIGNMENT - 1u);
+    uint32_t start =
+        ((uint32_t)(uintptr_t)&__heap_base + HEAD_BYTES + ALIGNMENT - 1) & ~(ALIGNMENT - 1u);
     uint32_t end = __builtin_wasm_memory_size(0) * PAGE_BYTES;
     struct chunk *first = (struct chunk *)(uintptr_t)(start - HEAD_BYTES);
 
@@ -208,7 +215,8 @@ static void begin(void)
 static bool grow(uint32_t size)
 {
     uint32_t free_at_end = heap.end->size_and_flags & PREVIOUS_FREE ? heap.end->previous_size : 0;
-    uint32_t missing = (size - (free_at_end < size ? free_at_end : 0) + PAGE_BYTES - 1) / PAGE_BYTES;
+    uint32_t missing =
+        (size - (free_at_end < size ? free_at_end : 0) + PAGE_BYTES - 1) / PAGE_BYTES;
     uint32_t pages = missing > GROWTH_BYTES / PAGE_BYTES ? missing : GROWTH_BYTES / PAGE_BYTES;
     uint32_t end = (uint32_t)(uintptr_t)heap.end + HEAD_BYTES;
     size_t before = __builtin_wasm_memory_grow(0, pages);
@@ -246,9 +254,11 @@ void *malloc(size_t wanted)
     size = chunk_size_for(wanted);
     chunk = find_larger_bin(size);
     if (!chunk)
-        chunk = grow(size) ? find_larger_bin(size) : NULL;
+        chunk = find_in_same_bin(size, 16);
+    if (!chunk && grow(size))
+        chunk = find_larger_bin(size);
     if (!chunk)
-        chunk = find_in_same_bin(size);
+        chunk = find_in_same_bin(size, -1); /* all of them */
     if (!chunk)
         return NULL;
     take(chunk);
@@ -301,7 +311,8 @@ void *realloc(void *payload, size_t wanted)
         return NULL;
     size = chunk_size_for(wanted);
     after = successor(chunk);
-    if (size > size_of(chunk) && (after->size_and_flags & FREE) && size_of(chunk) + size_of(after) >= size) {
+    if (size > size_of(chunk) && (after->size_and_flags & FREE) &&
+        size_of(chunk) + size_of(after) >= size) {
         take(after);
         chunk->size_and_flags += size_of(after);
     }

@@ -1,7 +1,7 @@
 /* The bytes behind an ArrayBuffer, a typed array or a DataView. */
 
-/* Finds the bytes that `value` shows now. A detached or shrunken view has none; a value that is not a view gives
-   false. The address is good only until JavaScript or the allocator runs. */
+/* Finds the bytes that `value` shows now. A detached or shrunken view has none; a value that is not
+   a view gives false. The address is good only until JavaScript or the allocator runs. */
 static bool bytes_of(JSValueConst value, uint8_t **bytes, size_t *length)
 {
     JSObject *object;

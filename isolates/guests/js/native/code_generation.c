@@ -1,5 +1,5 @@
-/* eval and new Function are refused, as on Workers. The engine is patched to come here from each of them; the host's
-   own scripts and modules are compiled by another way. */
+/* eval and new Function are refused, as on Workers. The engine is patched to come here from each of
+   them; the host's own scripts and modules are compiled by another way. */
 
 static JSValue throw_eval_error(JSContext *ctx, const char *format, ...)
 {

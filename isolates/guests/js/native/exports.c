@@ -2,8 +2,9 @@
 
 #define EXPORT(name) __attribute__((export_name(name), used))
 
-/* What the linker gives the C stack, and what of it the engine's own checks leave alone: C code between two checks
-   (number formatting, regular expressions, sorting) must never run off the end. */
+/* What the linker gives the C stack, and what of it the engine's own checks leave alone: C code
+   between two checks (number formatting, regular expressions, sorting) must never run off the end.
+ */
 enum { C_STACK_BYTES = BELEM_C_STACK_BYTES, C_STACK_MARGIN_BYTES = 256 * 1024 };
 
 static JSValue on_record = JS_UNDEFINED;
@@ -49,7 +50,8 @@ EXPORT("belem_inbox") uint8_t *belem_inbox(uint32_t bytes)
     return inbox_reserve(bytes);
 }
 
-/* Evaluates the main module and waits for its top-level await as far as that goes without the host. */
+/* Evaluates the main module and waits for its top-level await as far as that goes without the host.
+ */
 static void evaluate_main(const char *name)
 {
     JSModuleDef *module;
@@ -57,7 +59,8 @@ static void evaluate_main(const char *name)
     JSPromiseStateEnum state;
 
     if (main_module) {
-        fault_json(0, "{\"name\":\"Error\",\"message\":\"The main module was evaluated before\",\"stack\":\"\"}");
+        fault_json(0, "{\"name\":\"Error\",\"message\":\"The main module was evaluated "
+                      "before\",\"stack\":\"\"}");
         return;
     }
     module = load_module(context, name, NULL);
@@ -74,7 +77,8 @@ static void evaluate_main(const char *name)
         fault_value(context, 0, reason);
         JS_FreeValue(context, reason);
     } else if (state == JS_PROMISE_PENDING) {
-        fault_json(0, "{\"name\":\"Error\",\"message\":\"The top-level await of the module never finished: "
+        fault_json(0, "{\"name\":\"Error\",\"message\":\"The top-level await of the module never "
+                      "finished: "
                       "I/O and timers are not available at the top level\",\"stack\":\"\"}");
     } else {
         main_module = module;
@@ -94,12 +98,14 @@ EXPORT("belem_load") uint64_t belem_load(uint32_t name_bytes, uint32_t source_by
         __builtin_trap();
     outbox_clear();
     keep_memory_reserve();
-    if (!inbox.bytes || wanted > inbox.capacity || memchr(inbox.bytes, 0, name_bytes) || !name_bytes ||
-        inbox.bytes[name_bytes] || flags > MAIN_MODULE) {
-        fault_json(0, "{\"name\":\"TypeError\",\"message\":\"The inbox holds no source\",\"stack\":\"\"}");
+    if (!inbox.bytes || wanted > inbox.capacity || memchr(inbox.bytes, 0, name_bytes) ||
+        !name_bytes || inbox.bytes[name_bytes] || flags > MAIN_MODULE) {
+        fault_json(0, "{\"name\":\"TypeError\",\"message\":\"The inbox holds no "
+                      "source\",\"stack\":\"\"}");
         return outbox_location();
     }
-    /* The source outlives its inbox: evaluating may not, but the engine reads it while it compiles. */
+    /* The source outlives its inbox: evaluating may not, but the engine reads it while it compiles.
+     */
     box = (char *)inbox.bytes;
     name = strdup(box);
     if (!name) {
@@ -110,7 +116,8 @@ EXPORT("belem_load") uint64_t belem_load(uint32_t name_bytes, uint32_t source_by
     running_script = name;
     if (flags == MODULE_SOURCE) {
         if (!add_module(name, source, source_bytes))
-            fault_json(0, "{\"name\":\"InternalError\",\"message\":\"out of memory\",\"stack\":\"\"}");
+            fault_json(0, "{\"name\":\"InternalError\",\"message\":\"out of "
+                          "memory\",\"stack\":\"\"}");
     } else if (flags == MAIN_MODULE) {
         evaluate_main(name);
         settle(context);
@@ -158,7 +165,8 @@ static void dispatch(uint32_t kind, uint32_t id, uint32_t type, uint8_t *payload
     JS_FreeValue(context, args[3]);
 }
 
-/* The hot entry. Each record is a task of its own: its microtasks run before the next is looked at. */
+/* The hot entry. Each record is a task of its own: its microtasks run before the next is looked at.
+ */
 EXPORT("belem_step") uint64_t belem_step(uint32_t bytes, uint64_t now_us)
 {
     size_t at = 0, length, left;
@@ -174,12 +182,13 @@ EXPORT("belem_step") uint64_t belem_step(uint32_t bytes, uint64_t now_us)
         left = bytes - at;
         length = left < RECORD_HEAD_BYTES ? 0 : get_word(inbox.bytes + at + 12);
         if (left < RECORD_HEAD_BYTES || length > left - RECORD_HEAD_BYTES) {
-            JS_ThrowTypeError(context, "the batch of %u bytes ends inside a record", (unsigned)bytes);
+            JS_ThrowTypeError(context, "the batch of %u bytes ends inside a record",
+                              (unsigned)bytes);
             fault_exception(context, 0);
             break;
         }
-        dispatch(get_word(inbox.bytes + at), get_word(inbox.bytes + at + 4), get_word(inbox.bytes + at + 8),
-                 inbox.bytes + at + RECORD_HEAD_BYTES, length);
+        dispatch(get_word(inbox.bytes + at), get_word(inbox.bytes + at + 4),
+                 get_word(inbox.bytes + at + 8), inbox.bytes + at + RECORD_HEAD_BYTES, length);
         run_jobs(context);
         at += RECORD_HEAD_BYTES + ((length + 3) & ~(size_t)3);
     }
@@ -197,10 +206,12 @@ EXPORT("belem_seed") void belem_seed(uint32_t bytes)
         seed_engine(context);
 }
 
-/* Makes the memory ready to become an image: no garbage, no boxes, and zeros where the stack has been. */
+/* Makes the memory ready to become an image: no garbage, no boxes, and zeros where the stack has
+   been. */
 EXPORT("belem_collect") void belem_collect(void)
 {
-    uint8_t *lowest = (uint8_t *)(uintptr_t)16, *here = __builtin_frame_address(0); /* the stack begins at 0 */
+    uint8_t *lowest = (uint8_t *)(uintptr_t)16,
+            *here = __builtin_frame_address(0); /* the stack begins at 0 */
 
     if (runtime)
         JS_RunGC(runtime);

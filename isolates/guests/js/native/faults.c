@@ -1,6 +1,6 @@
 /* FAULT records: errors that no promise of the boot code will carry.
-   Their JSON is written by hand, since they must get through when memory is short and whatever the worker did to
-   JSON or to Object.prototype. */
+   Their JSON is written by hand, since they must get through when memory is short and whatever the
+   worker did to JSON or to Object.prototype. */
 
 enum { FAULT_TEXT_UNITS = 16384 };
 
@@ -44,7 +44,8 @@ static bool append_json_string(JSString *string)
     return append("\"", 1);
 }
 
-/* A property of a thrown value as a flat string, or undefined: reading it may run the worker's code, and fail. */
+/* A property of a thrown value as a flat string, or undefined: reading it may run the worker's
+   code, and fail. */
 static JSValue string_property(JSContext *ctx, JSValueConst object, const char *name)
 {
     JSValue value = JS_GetPropertyStr(ctx, object, name), string;
@@ -66,7 +67,8 @@ static JSValue string_property(JSContext *ctx, JSValueConst object, const char *
     return string;
 }
 
-/* Where a syntax error is: the engine writes it as the first line of the stack, "    at FILE:LINE:COLUMN". */
+/* Where a syntax error is: the engine writes it as the first line of the stack, "    at
+   FILE:LINE:COLUMN". */
 static bool append_location(JSContext *ctx, JSValueConst stack)
 {
     const char *text = JS_ToCString(ctx, stack), *file = text ? text + 7 : NULL, *end, *at;
@@ -91,7 +93,8 @@ static bool append_location(JSContext *ctx, JSValueConst stack)
         if (JS_IsException(string)) {
             JS_FreeValue(ctx, JS_GetException(ctx));
         } else {
-            int length = snprintf(numbers, sizeof numbers, ",\"line\":%u,\"column\":%u", line, column);
+            int length =
+                snprintf(numbers, sizeof numbers, ",\"line\":%u,\"column\":%u", line, column);
             written = append(",\"file\":", 8) && append_json_string(JS_VALUE_GET_STRING(string)) &&
                       append(numbers, (size_t)length);
             JS_FreeValue(ctx, string);
@@ -115,7 +118,8 @@ static bool append_member(const char *key, JSValueConst string, const char *othe
     return append_json_string(JS_VALUE_GET_STRING(string));
 }
 
-/* A FAULT of fixed JSON. When there is no room even for it the isolate is of no more use, and traps. */
+/* A FAULT of fixed JSON. When there is no room even for it the isolate is of no more use, and
+   traps. */
 static void fault_json(uint32_t id, const char *json)
 {
     size_t length = strlen(json);
@@ -130,7 +134,9 @@ static void fault_json(uint32_t id, const char *json)
     memcpy(at, json, length);
 }
 
-struct thrown { JSValue name, message, stack; };
+struct thrown {
+    JSValue name, message, stack;
+};
 
 static struct thrown describe(JSContext *ctx, JSValueConst value)
 {
@@ -142,7 +148,8 @@ static struct thrown describe(JSContext *ctx, JSValueConst value)
         thrown.stack = string_property(ctx, value, "stack");
         return thrown;
     }
-    thrown.message = JS_IsSymbol(value) ? JS_NewString(ctx, "a symbol was thrown") : flat_string(ctx, value);
+    thrown.message =
+        JS_IsSymbol(value) ? JS_NewString(ctx, "a symbol was thrown") : flat_string(ctx, value);
     if (JS_IsException(thrown.message)) {
         JS_FreeValue(ctx, JS_GetException(ctx));
         thrown.message = JS_UNDEFINED;
@@ -167,13 +174,15 @@ static bool write_fault(JSContext *ctx, uint32_t id, const struct thrown *thrown
                    append_member("{\"name\":", thrown->name, "\"Error\"") &&
                    append_member(",\"message\":", thrown->message, "\"\"") &&
                    append_member(",\"stack\":", thrown->stack, "\"\"") &&
-                   (!is_syntax_error(ctx, thrown) || append_location(ctx, thrown->stack)) && append("}\0\0\0", 4);
+                   (!is_syntax_error(ctx, thrown) || append_location(ctx, thrown->stack)) &&
+                   append("}\0\0\0", 4);
 
     if (!written) {
         outbox.length = start;
         return false;
     }
-    length = outbox.length - start - RECORD_HEAD_BYTES - 3; /* less the padding that may not be needed */
+    length =
+        outbox.length - start - RECORD_HEAD_BYTES - 3; /* less the padding that may not be needed */
     put_word(outbox.bytes + start + 12, (uint32_t)length);
     outbox.length = start + RECORD_HEAD_BYTES + ((length + 3) & ~(size_t)3);
     return true;
@@ -187,7 +196,8 @@ static void fault_value(JSContext *ctx, uint32_t id, JSValueConst value)
     if (!write_fault(ctx, id, &thrown)) {
         release_memory_reserve();
         if (!write_fault(ctx, id, &thrown))
-            fault_json(id, "{\"name\":\"InternalError\",\"message\":\"out of memory\",\"stack\":\"\"}");
+            fault_json(id, "{\"name\":\"InternalError\",\"message\":\"out of "
+                           "memory\",\"stack\":\"\"}");
     }
     JS_FreeValue(ctx, thrown.name);
     JS_FreeValue(ctx, thrown.message);

@@ -53,8 +53,15 @@ static struct tm *guest_localtime_r(const time_t *when, struct tm *out)
 #define fwrite(p, size, n, f) (0)
 
 /* A wasm trap is the only way to die: the host drops the isolate. */
-_Noreturn void abort(void) { __builtin_trap(); }
-_Noreturn void _Exit(int code) { (void)code; __builtin_trap(); }
+_Noreturn void abort(void)
+{
+    __builtin_trap();
+}
+_Noreturn void _Exit(int code)
+{
+    (void)code;
+    __builtin_trap();
+}
 _Noreturn void __assert_fail(const char *text, const char *file, int line, const char *function)
 {
     (void)text, (void)file, (void)line, (void)function;

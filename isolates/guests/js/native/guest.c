@@ -1,8 +1,10 @@
-/* The native half of the JavaScript guest: QuickJS-NG and what the host and the boot code ask of it.
+/* The native half of the JavaScript guest: QuickJS-NG and what the host and the boot code ask of
+   it.
 
-   One translation unit, because the parts below use the engine's internals (strings, typed arrays, promises,
-   modules) that quickjs.h does not offer. Each part is one idea and only uses parts above it.
-   The ABI with the host is docs/rfd/0002; the API for the boot code is described in host_object.c. */
+   One translation unit, because the parts below use the engine's internals (strings, typed arrays,
+   promises, modules) that quickjs.h does not offer. Each part is one idea and only uses parts above
+   it. The ABI with the host is docs/rfd/0002; the API for the boot code is described in
+   host_object.c. */
 
 #include "freestanding.h"
 
@@ -42,6 +44,7 @@ static JSContext *context;
 #include "ops.c"
 #include "url.c"
 #include "random.c"
+#include "clone_objects.c"
 #include "clone.c"
 #include "host_object.c"
 #include "exports.c"

@@ -1,50 +1,63 @@
-/* globalThis.__host: what the boot code may ask of the native half. It takes the object and deletes the global, so
-   that no worker ever sees it.
+/* globalThis.__host: what the boot code may ask of the native half. It takes the object and deletes
+   the global, so that no worker ever sees it.
 
-   Records (docs/rfd/0002; kinds are the boot code's)
-     send(kind, id, value, extra)    writes a record. value: undefined -> NONE, string -> TEXT, ArrayBuffer or view ->
-                                     BYTES, anything else -> JSON. extra: undefined, bytes (-> *_AND_BYTES) or a
-                                     number, the stream's id (-> *_AND_STREAM); only text and JSON can have one
-     onRecord(f)                     f(kind, id, value, extra) for EVENT, CHUNK, END, FAIL, CANCEL, ACK and STOP.
-                                     value: undefined, string, Uint8Array or parsed JSON; extra: undefined,
-                                     Uint8Array or stream id. What f throws becomes a FAULT with that id
-     onUnhandled(f)                  f(reason, promise) for each rejection that nobody handles when the jobs have run
+   RECORDS (docs/rfd/0002; the kinds are the boot code's)
 
-   Ops
-     op(args, extra) -> Promise      asks the host; args is [capability, method, arguments], extra as for send.
-                                     Resolves with [value, undefined | Uint8Array | stream id]. Throws a RangeError
-                                     when 65,536 are pending
-     lastOp() -> number              the id of the op made last, for CANCEL
-     onReject(f)                     an op that the host rejects rejects with f(payload)
+   send(kind, id, value, extra)
+       Writes a record. value: undefined -> NONE, string -> TEXT, ArrayBuffer or view -> BYTES,
+       anything else -> JSON. extra: undefined, bytes (-> *_AND_BYTES) or a number, the id of a
+       stream (-> *_AND_STREAM); only text and JSON can have one.
+   onRecord(f)
+       f(kind, id, value, extra) for EVENT, CHUNK, END, FAIL, CANCEL, ACK and STOP. value: undefined,
+       string, Uint8Array or parsed JSON; extra: undefined, Uint8Array or the id of a stream. What
+       f throws becomes a FAULT with that id.
+   onUnhandled(f)
+       f(reason, promise) for each rejection that nobody handles when the jobs have run.
 
-   Text and bytes
-     utf8Encode(string) -> Uint8Array               lone surrogates become U+FFFD
-     utf8EncodeInto(string, view) -> [read, written]   units read, bytes written
-     utf8Decode(view, fatal, ignoreBom) -> string   TypeError on malformed bytes if fatal; ignoreBom keeps the BOM
-     utf8Incomplete(view) -> 0..3                   bytes at the end that begin a character and await the rest
-     latin1Decode(view) -> string                   one unit a byte
+   OPS
 
-   URLs: a url record is [href, protocol_end, username_end, host_start, host_end, port, pathname_start, search_start,
-   hash_start], offsets into href, -1 for absent. So, with s = href:
-     protocol s[0, protocol_end)            username s[protocol_end + 2, username_end), if username_end > protocol_end + 2
-     password s[username_end + 1, host_start), if s[username_end] is ":" and host_start > username_end
-     hostname s[host_start, host_end), less one "@" in front    host: from there to pathname_start (":port" included)
-     port     s[host_end + 1, pathname_start) if port >= 0
-     pathname s[pathname_start, first of search_start, hash_start, end)
-     search   s[search_start, hash_start or end), "" if it is just "?"; hash the same to the end
-     urlParse(input, base | undefined) -> url record | null
-     urlCanParse(input, base | undefined) -> boolean
-     urlSet(href, which, value) -> url record | null    which: href protocol username password host hostname port
-                                     pathname search hash. A value that does not fit changes nothing; null only for
-                                     a bad href
-     urlOrigin(href) -> string       "null" when opaque
+   op(args, extra) -> Promise of [value, undefined | Uint8Array | stream id]
+       Asks the host: args is [capability, method, arguments], extra as for send. Throws a
+       RangeError when 65,536 are pending.
+   lastOp() -> number            the id of the op made last, for CANCEL
+   onReject(f)                   an op that the host rejects rejects with f(payload)
 
-   Others
-     random(view) -> view            fills it from the CSPRNG; throws until the host has seeded this isolate
-     clone(value, transfer | undefined) -> value   structuredClone; transfer is an array of ArrayBuffers. Throws
-                                     DOMException DataCloneError
-     markPlatform(prototype)         clone refuses objects that inherit from it
-     mainNamespace() -> object       the evaluated main module's namespace, or undefined */
+   TEXT AND BYTES
+
+   utf8Encode(string) -> Uint8Array                 lone surrogates become U+FFFD
+   utf8EncodeInto(string, view) -> [read, written]  in units and bytes; never splits a character
+   utf8Decode(view, fatal, ignoreBom) -> string     TypeError for malformed bytes if fatal, else
+                                                    U+FFFD; ignoreBom keeps a byte order mark
+   utf8Incomplete(view) -> 0..3                     bytes at the end that await the rest of theirs
+   latin1Decode(view) -> string                     one unit a byte
+
+   URLS
+
+   A url record is [href, protocol_end, username_end, host_start, host_end, port, pathname_start,
+   search_start, hash_start]: offsets into href, -1 for what is not there. With s = href:
+       protocol  s[0, protocol_end)
+       username  s[protocol_end + 2, username_end), if username_end > protocol_end + 2
+       password  s[username_end + 1, host_start), if s[username_end] is ":" and
+                 host_start > username_end
+       hostname  s[host_start, host_end), less the "@" in front if there is one
+       host      the same up to pathname_start: with ":port"
+       port      s[host_end + 1, pathname_start), if port >= 0
+       pathname  s[pathname_start, the first of search_start, hash_start and the end)
+       search    s[search_start, hash_start or the end), but "" for a bare "?"; hash likewise
+   urlParse(input, base | undefined) -> url record | null
+   urlCanParse(input, base | undefined) -> boolean
+   urlSet(href, which, value) -> url record | null
+       which: href protocol username password host hostname port pathname search hash. A value that
+       does not fit changes nothing; null only for an href that is no URL.
+   urlOrigin(href) -> string                        "null" when it is opaque
+
+   OTHERS
+
+   random(view) -> view          fills it from the CSPRNG; throws until the host has seeded it
+   clone(value, transfer | undefined) -> value
+       structuredClone; transfer is an array of ArrayBuffers. Throws DOMException DataCloneError.
+   markPlatform(prototype)       clone refuses objects that inherit from it
+   mainNamespace() -> object     the evaluated main module's namespace, or undefined */
 
 static JSValue host_on_record(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv);
 
@@ -75,10 +88,11 @@ static bool add_host_object(JSContext *ctx)
 {
     JSValue global = JS_GetGlobalObject(ctx), host = JS_NewObject(ctx);
     JSAtom shared = JS_NewAtom(ctx, "SharedArrayBuffer");
-    bool added = !JS_IsException(host) && shared != JS_ATOM_NULL &&
-                 JS_SetPropertyFunctionList(ctx, host, host_functions, countof(host_functions)) >= 0 &&
-                 JS_DefinePropertyValueStr(ctx, global, "__host", host, JS_PROP_C_W_E) >= 0 &&
-                 JS_DeleteProperty(ctx, global, shared, 0) >= 0;
+    bool added =
+        !JS_IsException(host) && shared != JS_ATOM_NULL &&
+        JS_SetPropertyFunctionList(ctx, host, host_functions, countof(host_functions)) >= 0 &&
+        JS_DefinePropertyValueStr(ctx, global, "__host", host, JS_PROP_C_W_E) >= 0 &&
+        JS_DeleteProperty(ctx, global, shared, 0) >= 0;
 
     JS_FreeAtom(ctx, shared);
     JS_FreeValue(ctx, global);

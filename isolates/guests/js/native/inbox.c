@@ -1,15 +1,27 @@
 /* The batch of records from the host. */
 
 enum to_guest {
-    TO_GUEST_EVENT = 1, TO_GUEST_RESOLVE, TO_GUEST_REJECT, TO_GUEST_CHUNK, TO_GUEST_END, TO_GUEST_FAIL,
-    TO_GUEST_CANCEL, TO_GUEST_ACK, TO_GUEST_STOP, TO_GUEST_KINDS
+    TO_GUEST_EVENT = 1,
+    TO_GUEST_RESOLVE,
+    TO_GUEST_REJECT,
+    TO_GUEST_CHUNK,
+    TO_GUEST_END,
+    TO_GUEST_FAIL,
+    TO_GUEST_CANCEL,
+    TO_GUEST_ACK,
+    TO_GUEST_STOP,
+    TO_GUEST_KINDS
 };
 
 enum { INBOX_KEPT_BYTES = 1 << 20, INBOX_SMALLEST_BYTES = 65536, INBOX_SLACK_BYTES = 8 };
 
-static struct { uint8_t *bytes; size_t capacity; } inbox;
+static struct {
+    uint8_t *bytes;
+    size_t capacity;
+} inbox;
 
-/* Makes the inbox hold `wanted` bytes, and the NUL that the parsers need after them. NULL when there is no memory. */
+/* Makes the inbox hold `wanted` bytes, and the NUL that the parsers need after them. NULL when
+   there is no memory. */
 static uint8_t *inbox_reserve(size_t wanted)
 {
     bool oversized = inbox.capacity > INBOX_KEPT_BYTES && wanted <= INBOX_SMALLEST_BYTES;
@@ -36,7 +48,8 @@ static uint32_t get_word(const uint8_t *at)
 
 static JSValue parse_json(JSContext *ctx, uint8_t *bytes, size_t length)
 {
-    uint8_t after = bytes[length]; /* the parser wants a NUL there: always inside the inbox's slack */
+    uint8_t after =
+        bytes[length]; /* the parser wants a NUL there: always inside the inbox's slack */
     JSValue value;
 
     bytes[length] = 0;
@@ -45,8 +58,10 @@ static JSValue parse_json(JSContext *ctx, uint8_t *bytes, size_t length)
     return value;
 }
 
-/* Reads a payload into a value and what is attached to it. False with an exception when it is malformed. */
-static bool read_payload(JSContext *ctx, uint32_t type, uint8_t *bytes, size_t length, JSValue *value, JSValue *extra)
+/* Reads a payload into a value and what is attached to it. False with an exception when it is
+   malformed. */
+static bool read_payload(JSContext *ctx, uint32_t type, uint8_t *bytes, size_t length,
+                         JSValue *value, JSValue *extra)
 {
     bool is_json = type == TYPE_JSON || type == TYPE_JSON_AND_BYTES || type == TYPE_JSON_AND_STREAM;
     size_t first = length;
@@ -64,8 +79,10 @@ static bool read_payload(JSContext *ctx, uint32_t type, uint8_t *bytes, size_t l
     }
     if (type >= TYPE_JSON_AND_BYTES) {
         bool is_stream = type == TYPE_JSON_AND_STREAM || type == TYPE_TEXT_AND_STREAM;
-        if (length < 4 || (first = get_word(bytes)) > length - 4 || (is_stream && length - 4 - first != 4)) {
-            JS_ThrowTypeError(ctx, "a record's payload of %u bytes is cut wrongly", (unsigned)length);
+        if (length < 4 || (first = get_word(bytes)) > length - 4 ||
+            (is_stream && length - 4 - first != 4)) {
+            JS_ThrowTypeError(ctx, "a record's payload of %u bytes is cut wrongly",
+                              (unsigned)length);
             return false;
         }
         bytes += 4;

@@ -7,9 +7,9 @@ static void wipe(void *memory, size_t size)
     __asm__ volatile("" : : "r"(memory) : "memory");
 }
 
-/* Running out of memory has to be reported with memory that was had before: an error object, made at
-   the start, which the patched engine throws when it cannot make one, and some room for the FAULT
-   record, taken back when the next call from the host begins. */
+/* Running out of memory has to be reported with memory that was had before: an error object, made
+   at the start, which the patched engine throws when it cannot make one, and some room for the
+   FAULT record, taken back when the next call from the host begins. */
 
 enum { MEMORY_RESERVE_BYTES = 64 * 1024 };
 

@@ -1,4 +1,5 @@
-/* The module table: the host adds every source before the main module is evaluated, and imports find them here. */
+/* The module table: the host adds every source before the main module is evaluated, and imports
+   find them here. */
 
 struct module_source {
     struct module_source *next;
@@ -30,7 +31,8 @@ static struct module_source *find_module(const char *name)
     return module;
 }
 
-/* Copies a source into the table, in place of an earlier one of that name. False when there is no memory. */
+/* Copies a source into the table, in place of an earlier one of that name. False when there is no
+   memory. */
 static bool add_module(const char *name, const char *source, size_t source_length)
 {
     struct module_source *module = find_module(name), **bucket;
@@ -58,16 +60,20 @@ static bool add_module(const char *name, const char *source, size_t source_lengt
     return true;
 }
 
-/* The name that exists in the table for `path`, tried as TypeScript and bundlers do: as it is, with an extension,
-   with ".js" read as ".ts", as a folder. `path` has room for a suffix and ends up holding the name. */
+/* The module that `path` means, tried as TypeScript and bundlers do: as it is, with an extension, as
+   a folder, with ".js" read as ".ts". There must be room for the longest suffix after `path`. */
 static struct module_source *find_module_like(char *path)
 {
     static const char *const suffixes[] = {
-        ".js", ".mjs", ".ts", ".tsx", ".jsx", ".mts", ".json", ".txt",
-        "/index.js", "/index.mjs", "/index.ts", "/index.tsx", "/index.jsx", "/index.mts", "/index.json",
+        ".js",       ".mjs",       ".ts",        ".tsx",       ".jsx",
+        ".mts",      ".json",      ".txt",       "/index.js",  "/index.mjs",
+        "/index.ts", "/index.tsx", "/index.jsx", "/index.mts", "/index.json",
     };
     static const char *const compiled[][2] = {
-        { ".js", ".ts" }, { ".js", ".tsx" }, { ".jsx", ".tsx" }, { ".mjs", ".mts" },
+        { ".js", ".ts" },
+        { ".js", ".tsx" },
+        { ".jsx", ".tsx" },
+        { ".mjs", ".mts" },
     };
     size_t length = strlen(path), i, extension;
     struct module_source *module = find_module(path);
@@ -90,7 +96,8 @@ static struct module_source *find_module_like(char *path)
 
 enum { LONGEST_SUFFIX = 16 };
 
-/* Joins a relative specifier to the folder of `base`, resolving "." and "..". NULL when it leaves the root. */
+/* Joins a relative specifier to the folder of `base`, resolving "." and "..". NULL when it leaves
+   the root. */
 static char *join_path(JSContext *ctx, const char *base, const char *specifier)
 {
     const char *slash = specifier[0] == '/' ? NULL : strrchr(base, '/');
@@ -127,8 +134,10 @@ static char *join_path(JSContext *ctx, const char *base, const char *specifier)
 
 static const char FILE_SCHEME[] = "file:///";
 
-/* The engine's hook: the full name of what `specifier` means in the module `base` (js_malloc), or an exception. */
-static char *resolve_specifier(JSContext *ctx, const char *base, const char *specifier, void *opaque)
+/* The engine's hook: the full name of what `specifier` means in the module `base` (js_malloc), or
+   an exception. */
+static char *resolve_specifier(JSContext *ctx, const char *base, const char *specifier,
+                               void *opaque)
 {
     struct module_source *module = NULL;
     const char *local = specifier;
@@ -137,8 +146,8 @@ static char *resolve_specifier(JSContext *ctx, const char *base, const char *spe
 
     if (!strncmp(specifier, FILE_SCHEME, sizeof FILE_SCHEME - 1)) /* made from import.meta.url */
         local = specifier + sizeof FILE_SCHEME - 2;
-    is_path = local[0] == '/' || !strncmp(local, "./", 2) || !strncmp(local, "../", 3) || !strcmp(local, ".") ||
-              !strcmp(local, "..");
+    is_path = local[0] == '/' || !strncmp(local, "./", 2) || !strncmp(local, "../", 3) ||
+              !strcmp(local, ".") || !strcmp(local, "..");
     if (is_path) {
         path = join_path(ctx, base, local);
         if (!path && JS_HasException(ctx))
@@ -151,7 +160,8 @@ static char *resolve_specifier(JSContext *ctx, const char *base, const char *spe
     }
     if (module)
         return js_strdup(ctx, module->name);
-    JS_ThrowReferenceError(ctx, "No such module \"%.120s\", imported from \"%.100s\"", specifier, base);
+    JS_ThrowReferenceError(ctx, "No such module \"%.120s\", imported from \"%.100s\"", specifier,
+                           base);
     return NULL;
 }
 
@@ -187,7 +197,8 @@ static JSModuleDef *load_module(JSContext *ctx, const char *name, void *opaque)
     JSModuleDef *compiled;
     JSValue value;
 
-    /* The table holds JavaScript only, so import attributes change nothing: one name is one module. */
+    /* The table holds JavaScript only, so import attributes change nothing: one name is one module.
+     */
     compiled = atom == JS_ATOM_NULL ? NULL : js_find_loaded_module_by_name(ctx, atom);
     JS_FreeAtom(ctx, atom);
     if (compiled)
@@ -205,12 +216,14 @@ static JSModuleDef *load_module(JSContext *ctx, const char *name, void *opaque)
     return set_import_meta(ctx, compiled, name) ? NULL : compiled;
 }
 
-/* Gives back the sources that can never be compiled again: an image is then as small as it can be. */
+/* Gives back the sources that can never be compiled again: an image is then as small as it can be.
+ */
 static void free_evaluated_sources(JSContext *ctx)
 {
     struct list_head *el;
 
-    list_for_each(el, &ctx->loaded_modules) {
+    list_for_each(el, &ctx->loaded_modules)
+    {
         JSModuleDef *loaded = list_entry(el, JSModuleDef, link);
         const char *name = JS_AtomToCString(ctx, loaded->module_name);
         struct module_source *module = name ? find_module(name) : NULL;

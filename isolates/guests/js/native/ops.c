@@ -1,11 +1,27 @@
-/* Ops: what the guest asked of the host and waits for. The resolvers live in a table here and never in JavaScript;
-   an id is slot | generation << 20, so that a stale or forged answer finds nobody. */
+/* Ops: what the guest asked of the host and waits for. The resolvers live in a table here and never
+   in JavaScript; an id is slot | generation << 20, so that a stale or forged answer finds nobody.
+ */
 
-enum { OP_SLOT_BITS = 20, OP_LIMIT = 65536, OP_GENERATION_MASK = 0xFFF, OP_NO_SLOT = -1, OP_IN_USE = -2 };
+enum {
+    OP_SLOT_BITS = 20,
+    OP_LIMIT = 65536,
+    OP_GENERATION_MASK = 0xFFF,
+    OP_NO_SLOT = -1,
+    OP_IN_USE = -2
+};
 
-struct op { JSValue resolve, reject; uint32_t generation; int32_t next_free; };
+struct op {
+    JSValue resolve, reject;
+    uint32_t generation;
+    int32_t next_free;
+};
 
-static struct { struct op *slots; uint32_t count; int32_t first_free; uint32_t last_id; } ops = { .first_free = OP_NO_SLOT };
+static struct {
+    struct op *slots;
+    uint32_t count;
+    int32_t first_free;
+    uint32_t last_id;
+} ops = { .first_free = OP_NO_SLOT };
 static JSValue on_reject = JS_UNDEFINED;
 
 enum { TO_HOST_OP = 12 };
@@ -25,7 +41,8 @@ static bool grow_ops(JSContext *ctx)
         return false;
     }
     for (i = ops.count; i < count; i++)
-        grown[i] = (struct op){ JS_UNDEFINED, JS_UNDEFINED, 1, i + 1 < count ? (int32_t)i + 1 : OP_NO_SLOT };
+        grown[i] = (struct op){ JS_UNDEFINED, JS_UNDEFINED, 1,
+                                i + 1 < count ? (int32_t)i + 1 : OP_NO_SLOT };
     ops.slots = grown;
     ops.first_free = (int32_t)ops.count;
     ops.count = count;
@@ -58,7 +75,8 @@ static JSValue host_op(JSContext *ctx, JSValueConst self, int argc, JSValueConst
         goto failed;
     slot = (uint32_t)ops.first_free;
     op = &ops.slots[slot];
-    ops.first_free = op->next_free; /* taken before the arguments are written: their toJSON may make an op too */
+    ops.first_free =
+        op->next_free; /* taken before the arguments are written: their toJSON may make an op too */
     op->next_free = OP_IN_USE;
     id = slot | op->generation << OP_SLOT_BITS;
     if (send_record(ctx, TO_HOST_OP, id, argv[0], argv[1])) {
@@ -108,7 +126,8 @@ static void settle_op(JSContext *ctx, uint32_t id, bool rejected, JSValue value,
     JSValue resolve, reject, outcome, pair[2];
 
     if (slot >= ops.count || ops.slots[slot].next_free != OP_IN_USE ||
-        ops.slots[slot].generation != id >> OP_SLOT_BITS || JS_IsUndefined(ops.slots[slot].resolve)) {
+        ops.slots[slot].generation != id >> OP_SLOT_BITS ||
+        JS_IsUndefined(ops.slots[slot].resolve)) {
         JS_FreeValue(ctx, value);
         JS_FreeValue(ctx, extra);
         return;

@@ -1,15 +1,25 @@
 /* The batch of records for the host (docs/rfd/0002, sdk/abi.py). */
 
 enum payload_type {
-    TYPE_NONE, TYPE_TEXT, TYPE_BYTES, TYPE_JSON, TYPE_JSON_AND_BYTES, TYPE_TEXT_AND_BYTES, TYPE_JSON_AND_STREAM,
-    TYPE_TEXT_AND_STREAM, TYPE_COUNT
+    TYPE_NONE,
+    TYPE_TEXT,
+    TYPE_BYTES,
+    TYPE_JSON,
+    TYPE_JSON_AND_BYTES,
+    TYPE_TEXT_AND_BYTES,
+    TYPE_JSON_AND_STREAM,
+    TYPE_TEXT_AND_STREAM,
+    TYPE_COUNT
 };
 
 enum to_host { TO_HOST_FAULT = 1 }; /* the other kinds are the boot code's business */
 
 enum { RECORD_HEAD_BYTES = 16, OUTBOX_KEPT_BYTES = 1 << 20, OUTBOX_MAX_BYTES = 1 << 30 };
 
-static struct { uint8_t *bytes; size_t capacity, length; } outbox;
+static struct {
+    uint8_t *bytes;
+    size_t capacity, length;
+} outbox;
 
 /* Starts a new batch. A box that one large body made big is given back. */
 static void outbox_clear(void)
@@ -22,7 +32,8 @@ static void outbox_clear(void)
     }
 }
 
-/* Makes room for `wanted` more bytes; false, with nothing changed, when there is no memory for them. */
+/* Makes room for `wanted` more bytes; false, with nothing changed, when there is no memory for
+   them. */
 static bool outbox_reserve(size_t wanted)
 {
     size_t capacity = outbox.capacity ? outbox.capacity : 16384;
@@ -47,8 +58,8 @@ static void put_word(uint8_t *at, uint32_t word)
     memcpy(at, &word, sizeof word);
 }
 
-/* Opens a record of exactly `length` bytes and returns where they go, or NULL when there is no memory.
-   The record is in the batch already: the caller fills it without failing. */
+/* Opens a record of exactly `length` bytes and returns where they go, or NULL when there is no
+   memory. The record is in the batch already: the caller fills it without failing. */
 static uint8_t *outbox_record(uint32_t kind, uint32_t id, uint32_t type, size_t length)
 {
     size_t padded;
@@ -72,7 +83,10 @@ static uint8_t *outbox_record(uint32_t kind, uint32_t id, uint32_t type, size_t 
 }
 
 /* What goes along with a payload: nothing, bytes, or the id of a stream. */
-struct attachment { enum { NO_ATTACHMENT, BYTES_ATTACHED, STREAM_ATTACHED } what; uint32_t stream; };
+struct attachment {
+    enum { NO_ATTACHMENT, BYTES_ATTACHED, STREAM_ATTACHED } what;
+    uint32_t stream;
+};
 
 static bool attachment_of(JSContext *ctx, struct attachment *attached, JSValueConst extra)
 {
@@ -126,7 +140,8 @@ no_memory:
 }
 
 /* Writes one record of whatever the value is. 0, or -1 with an exception and no record written. */
-static int send_record(JSContext *ctx, uint32_t kind, uint32_t id, JSValueConst value, JSValueConst extra)
+static int send_record(JSContext *ctx, uint32_t kind, uint32_t id, JSValueConst value,
+                       JSValueConst extra)
 {
     struct attachment attached;
     uint8_t *bytes, *at;
@@ -153,7 +168,8 @@ static int send_record(JSContext *ctx, uint32_t kind, uint32_t id, JSValueConst 
         return 0;
     }
     is_json = !JS_IsString(value);
-    string = is_json ? JS_JSONStringify(ctx, value, JS_UNDEFINED, JS_UNDEFINED) : flat_string(ctx, value);
+    string = is_json ? JS_JSONStringify(ctx, value, JS_UNDEFINED, JS_UNDEFINED)
+                     : flat_string(ctx, value);
     if (JS_IsException(string))
         return -1;
     if (!JS_IsString(string)) { /* a function or a symbol has no JSON */

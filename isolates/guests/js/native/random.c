@@ -1,9 +1,13 @@
-/* Randomness: ChaCha20 (RFC 8439) with fast key erasure. Each request makes a keystream whose first half block becomes
-   the next key, so memory never holds what could give earlier output away. The host is the only source of entropy. */
+/* Randomness: ChaCha20 (RFC 8439) with fast key erasure. Each request makes a keystream whose first
+   half block becomes the next key, so memory never holds what could give earlier output away. The
+   host is the only source of entropy. */
 
 enum { CHACHA_BLOCK_BYTES = 64, CHACHA_KEY_WORDS = 8 };
 
-static struct { uint32_t key[CHACHA_KEY_WORDS]; bool seeded; } generator;
+static struct {
+    uint32_t key[CHACHA_KEY_WORDS];
+    bool seeded;
+} generator;
 
 static uint32_t rotate_left(uint32_t word, int bits)
 {
@@ -12,10 +16,14 @@ static uint32_t rotate_left(uint32_t word, int bits)
 
 static void quarter_round(uint32_t *s, int a, int b, int c, int d)
 {
-    s[a] += s[b]; s[d] = rotate_left(s[d] ^ s[a], 16);
-    s[c] += s[d]; s[b] = rotate_left(s[b] ^ s[c], 12);
-    s[a] += s[b]; s[d] = rotate_left(s[d] ^ s[a], 8);
-    s[c] += s[d]; s[b] = rotate_left(s[b] ^ s[c], 7);
+    s[a] += s[b];
+    s[d] = rotate_left(s[d] ^ s[a], 16);
+    s[c] += s[d];
+    s[b] = rotate_left(s[b] ^ s[c], 12);
+    s[a] += s[b];
+    s[d] = rotate_left(s[d] ^ s[a], 8);
+    s[c] += s[d];
+    s[b] = rotate_left(s[b] ^ s[c], 7);
 }
 
 /* One block of keystream. The nonce is always 0: no key is used for a second stream. */
@@ -63,7 +71,8 @@ static void random_bytes(uint8_t *out, size_t length)
     wipe(key, sizeof key);
 }
 
-/* Math.random and the hashing of Map keys are not secrets, but must differ between isolates of one image. */
+/* Math.random and the hashing of Map keys are not secrets, but must differ between isolates of one
+   image. */
 static void seed_engine(JSContext *ctx)
 {
     uint64_t state;
@@ -72,7 +81,8 @@ static void seed_engine(JSContext *ctx)
     ctx->random_state = state ? state : 1;
 }
 
-/* Mixes entropy into the key, 32 bytes at a time, each through a block. Less than 32 bytes is none. */
+/* Mixes entropy into the key, 32 bytes at a time, each through a block. Less than 32 bytes is none.
+ */
 static void seed_generator(const uint8_t *entropy, size_t length)
 {
     uint8_t block[CHACHA_BLOCK_BYTES];
@@ -97,7 +107,8 @@ static JSValue host_random(JSContext *ctx, JSValueConst self, int argc, JSValueC
     size_t length;
 
     if (!generator.seeded)
-        return JS_ThrowPlainError(ctx, "Disallowed operation called within global scope. Random values, timers and "
+        return JS_ThrowPlainError(ctx, "Disallowed operation called within global scope. Random "
+                                       "values, timers and "
                                        "I/O are not available before the first event");
     if (!require_bytes(ctx, argv[0], &bytes, &length))
         return JS_EXCEPTION;

@@ -1,9 +1,14 @@
-/* Promises rejected with nobody listening. As in browsers, they are reported only if nobody listens either when the
-   jobs have run: until then a handler may still be added. */
+/* Promises rejected with nobody listening. As in browsers, they are reported only if nobody listens
+   either when the jobs have run: until then a handler may still be added. */
 
-struct rejection { JSValue promise, reason; };
+struct rejection {
+    JSValue promise, reason;
+};
 
-static struct { struct rejection *entries; uint32_t count, capacity; } rejections;
+static struct {
+    struct rejection *entries;
+    uint32_t count, capacity;
+} rejections;
 static JSValue on_unhandled = JS_UNDEFINED;
 
 static bool is_handled(JSValueConst promise)
@@ -29,8 +34,10 @@ static void forget_handled(JSContext *ctx)
     rejections.count = kept;
 }
 
-/* The engine's hook. It tells of a handler that came late too, which is_handled finds out by itself. */
-static void track_rejection(JSContext *ctx, JSValueConst promise, JSValueConst reason, bool handled, void *opaque)
+/* The engine's hook. It tells of a handler that came late too, which is_handled finds out by
+   itself. */
+static void track_rejection(JSContext *ctx, JSValueConst promise, JSValueConst reason, bool handled,
+                            void *opaque)
 {
     if (handled)
         return;

@@ -1,6 +1,7 @@
 /* Text between JavaScript strings and bytes, as the Encoding Standard has it. */
 
-/* Returns a flat string (a new reference), or an exception. Runs JavaScript when `value` is an object. */
+/* Returns a flat string (a new reference), or an exception. Runs JavaScript when `value` is an
+   object. */
 static JSValue flat_string(JSContext *ctx, JSValueConst value)
 {
     if (JS_VALUE_GET_TAG(value) == JS_TAG_STRING)
@@ -99,8 +100,9 @@ static uint8_t *write_utf8(uint8_t *out, JSString *string)
 
 enum { MALFORMED = 0x80000000u };
 
-/* Reads one code point. A malformed sequence gives U+FFFD | MALFORMED and takes the longest prefix that could have
-   begun a character, so that one broken character makes one replacement (the "maximal subpart" rule). */
+/* Reads one code point. A malformed sequence gives U+FFFD | MALFORMED and takes the longest prefix
+   that could have begun a character, so that one broken character makes one replacement (the
+   "maximal subpart" rule). */
 static uint32_t read_utf8(const uint8_t **at, const uint8_t *end)
 {
     const uint8_t *p = *at;
@@ -143,7 +145,8 @@ static uint32_t read_utf8(const uint8_t **at, const uint8_t *end)
     return c;
 }
 
-/* Makes a string of UTF-8. With `fatal`, malformed bytes throw a TypeError; else they become U+FFFD. */
+/* Makes a string of UTF-8. With `fatal`, malformed bytes throw a TypeError; else they become
+   U+FFFD. */
 static JSValue decode_utf8(JSContext *ctx, const uint8_t *bytes, size_t length, bool fatal)
 {
     const uint8_t *end = bytes + length, *p;
@@ -198,7 +201,10 @@ static size_t incomplete_utf8(const uint8_t *bytes, size_t length)
     for (back = 1; back <= 3 && back <= length; back++) {
         const uint8_t *at = bytes + length - back;
         uint8_t lead = *at;
-        size_t wanted = lead >= 0xF0 && lead <= 0xF4 ? 4 : lead >= 0xE0 && lead <= 0xEF ? 3 : lead >= 0xC2 && lead <= 0xDF ? 2 : 0;
+        size_t wanted = lead >= 0xF0 && lead <= 0xF4   ? 4
+                        : lead >= 0xE0 && lead <= 0xEF ? 3
+                        : lead >= 0xC2 && lead <= 0xDF ? 2
+                                                       : 0;
 
         if (lead >= 0x80 && lead <= 0xBF)
             continue;
@@ -265,7 +271,8 @@ static JSValue host_utf8_encode(JSContext *ctx, JSValueConst self, int argc, JSV
 }
 
 /* utf8EncodeInto(string, bytes) -> [units read, bytes written]; never writes part of a character */
-static JSValue host_utf8_encode_into(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
+static JSValue host_utf8_encode_into(JSContext *ctx, JSValueConst self, int argc,
+                                     JSValueConst *argv)
 {
     JSValue string = flat_string(ctx, argv[0]), result[2];
     uint8_t *out, *start;

@@ -1,18 +1,19 @@
-/* The URL parser is ada, which is C++: a failed allocation in it traps, for it is built without exceptions. */
+/* The URL parser is ada, which is C++: a failed allocation in it traps, for it is built without
+   exceptions. */
 
 #include "ada_c.h"
 
 enum { URL_COMPONENTS = 8 };
 
-/* [href, protocol_end, username_end, host_start, host_end, port, pathname_start, search_start, hash_start]:
-   offsets into href, -1 for what is not there. */
+/* [href, protocol_end, username_end, host_start, host_end, port, pathname_start, search_start,
+   hash_start]: offsets into href, -1 for what is not there. */
 static JSValue url_record(JSContext *ctx, ada_url url)
 {
     ada_string href = ada_get_href(url);
     const ada_url_components *found = ada_get_components(url);
     const uint32_t components[URL_COMPONENTS] = {
-        found->protocol_end, found->username_end, found->host_start, found->host_end, found->port,
-        found->pathname_start, found->search_start, found->hash_start,
+        found->protocol_end, found->username_end,   found->host_start,   found->host_end,
+        found->port,         found->pathname_start, found->search_start, found->hash_start,
     };
     JSValue values[1 + URL_COMPONENTS];
     int i;
@@ -87,10 +88,20 @@ static bool set_hash(ada_url url, const char *value, size_t length)
    null when href is no URL, or which is "href" and the value is none. */
 static JSValue host_url_set(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv)
 {
-    static const struct { const char *name; bool (*set)(ada_url, const char *, size_t); } setters[] = {
-        { "search", set_search }, { "pathname", ada_set_pathname }, { "hash", set_hash }, { "host", ada_set_host },
-        { "hostname", ada_set_hostname }, { "port", ada_set_port }, { "protocol", ada_set_protocol },
-        { "username", ada_set_username }, { "password", ada_set_password }, { "href", ada_set_href },
+    static const struct {
+        const char *name;
+        bool (*set)(ada_url, const char *, size_t);
+    } setters[] = {
+        { "search", set_search },
+        { "pathname", ada_set_pathname },
+        { "hash", set_hash },
+        { "host", ada_set_host },
+        { "hostname", ada_set_hostname },
+        { "port", ada_set_port },
+        { "protocol", ada_set_protocol },
+        { "username", ada_set_username },
+        { "password", ada_set_password },
+        { "href", ada_set_href },
     };
     struct utf8_text href, value;
     const char *which;
