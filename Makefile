@@ -21,7 +21,7 @@ run: $(READY) guests models ## Serve the example worker on http://localhost:8787
 	$(BIN)/belem dev $(WORKER) --port $(PORT)
 
 test: $(READY) guests models ## Run the tests (TESTS=path)
-	$(BIN)/pytest $(TESTS)
+	$(BIN)/pytest -n 2 --dist loadfile $(TESTS)
 
 check: $(READY) ## Check format, lint, types, import contracts and generated code
 	$(BIN)/ruff format --check .
