@@ -104,6 +104,7 @@ def test_an_exception_gives_1101_with_the_place_in_the_source(dev: DevServer) ->
     assert "1101" in page.text
     assert "too far" in page.text
     assert "worker.ts:7:" in page.text
+    assert "(native)" not in page.text
     server.wait_for_output("worker.ts:7:")
 
 

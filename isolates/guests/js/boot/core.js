@@ -147,6 +147,7 @@
     const frames = stack
       .trimEnd()
       .replace(/^ +at .*\(?belem:[^\n]*\)?(?:\n|$)/gm, "")
+      .replace(/(?:\n? +at \S+ \(native\))+\s*$/, "") // how the boot code called the handler
       .trimEnd();
     return frames.startsWith(title) ? frames : `${title}\n${frames}`;
   };
