@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 import grpc.aio
-from grpc_health.v1 import health, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from belem.bindings.ai.v1 import inference_pb2 as pb
@@ -62,12 +62,13 @@ async def serve(
     thread = DeviceThread(device)
     load = partial(load_text_model, device=device, thread=thread, limits=options.limits)
     try:
-        async with ServableManager(load, thread, say=say) as manager:
+        async with ServableManager(load, say=say) as manager:
             service = InferenceService(names, manager, device, options.limits.context_tokens)
             server, status = _server(service, options.limits)
             address = bind(server, options.address)
             try:
                 await server.start()
+                await status.set(_SERVICE, health_pb2.HealthCheckResponse.SERVING)
                 _say_where(address, device, say)
                 if options.load_at_start:
                     _load_installed(names, manager)

@@ -1,7 +1,6 @@
 """Servables: weights on their way into memory and out of it, and the manager that holds them."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -69,8 +68,7 @@ def load_text_model(
 ) -> TextModel:
     """Load a text model and compile what its first requests need."""
     model = TextModel(path, device=device, thread=thread, limits=limits)
-    for job in model.backend.warm_ups(long=False):
-        job()
+    model.warm_up()
     return model
 
 
@@ -80,11 +78,8 @@ class ServableManager:
     `say` is given a line for people about every change.
     """
 
-    def __init__(
-        self, load: LoadModel, thread: DeviceThread, *, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, load: LoadModel, *, say: Callable[[str], None]) -> None:
         self._load = load
-        self._thread = thread
         self._say = say
         self._servables: dict[str, Servable] = {}
         self._loading = ThreadPoolExecutor(1, thread_name_prefix="belem-load")
@@ -160,10 +155,7 @@ class ServableManager:
             f"{servable.name}: available after {took_seconds:.1f} s, "
             f"{model.backend.bytes // _MB} MB; the daemon holds {resident_bytes() // _MB} MB"
         )
-        # Long prompts are rare, and need graphs of their own: compiled between requests.
-        with contextlib.suppress(RuntimeError):  # the thread was closed meanwhile
-            for job in model.backend.warm_ups(long=True):
-                self._thread.submit(job)
+        model.warm_up_when_idle()
 
     def _end(self, servable: Servable, error: BelemError) -> None:
         servable.error = error

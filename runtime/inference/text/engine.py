@@ -31,7 +31,7 @@ _IDLE_CHUNK_TOKENS: Final = 256
 
 
 class _Thread(Protocol):
-    def submit(self, job: Callable[[], None]) -> object: ...
+    def submit(self, job: Callable[[], None], /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ class Engine:
         # Guards what the loop and the turns both write: the queue, and whether a turn is booked.
         self._lock = threading.Lock()
         self._waiting: deque[Generation] = deque()
+        self._idle_jobs: deque[Callable[[], object]] = deque()
         self._booked = False
         self._woken = False
         self._closed = False
@@ -157,11 +158,20 @@ class Engine:
         with self._lock:
             if self._closed:
                 raise Draining
-            if len(self._waiting) >= self._max_waiting:
+            # Those that the next turn lets into free slots, or drops, do not wait.
+            free = sum(slot.generation is None for slot in self._slots)
+            waiting = sum(not generation.cancelled for generation in self._waiting)
+            if waiting >= self._max_waiting + free:
                 raise QueueFull
             self._waiting.append(generation)
         self._wake()
         return generation
+
+    def run_when_idle(self, jobs: Sequence[Callable[[], object]]) -> None:
+        """Do these one by one in turns that have nothing else to do."""
+        with self._lock:
+            self._idle_jobs += jobs
+        self._wake()
 
     def close(self) -> None:
         """Refuse what is new, and end what is there at the next turn. Safe to call twice."""
@@ -208,7 +218,7 @@ class Engine:
             return False
         self._leave()
         self._join()
-        return self._prefill() | self._decode()
+        return self._prefill() | self._decode() or self._idle()
 
     def _leave(self) -> None:
         """Free the slots, and the places in the queue, of generations that nobody reads."""
@@ -226,13 +236,13 @@ class Engine:
                 if not self._waiting:
                     return
                 generation = self._waiting.popleft()
-            prompt = generation.spec.prompt
-            # Of slots that share as little, the one with the least to lose.
-            slot = max(free, key=lambda slot: (_shared(slot.fed, prompt), -len(slot.fed)))
+                prompt = generation.spec.prompt
+                # Of slots that share as little, the one with the least to lose.
+                slot = max(free, key=lambda slot: (_shared(slot.fed, prompt), -len(slot.fed)))
+                slot.generation = generation
             # The last token is fed in any case: its logits are what the answer starts from.
             slot.cached_tokens = min(_shared(slot.fed, prompt), len(prompt) - 1)
             del slot.fed[slot.cached_tokens :]
-            slot.generation = generation
             self._joined += 1
             slot.joined = self._joined
             slot.next_token = None
@@ -272,6 +282,17 @@ class Engine:
             self._advance(slot, generation, generation.sampler.choose(row_logits))
         return True
 
+    def _idle(self) -> bool:
+        """Do one of the jobs that can wait, unless somebody is about to need the device."""
+        if any(slot.generation for slot in self._slots):
+            return False
+        with self._lock:
+            if not self._idle_jobs:
+                return False
+            job = self._idle_jobs.popleft()
+        job()
+        return True
+
     def _advance(self, slot: _Slot, generation: Generation, token: int) -> None:
         """Deliver a token that was chosen, or end the generation."""
         if token in generation.spec.stops:
@@ -284,19 +305,20 @@ class Engine:
             self._finish(slot, generation, "length")
 
     def _finish(self, slot: _Slot, generation: Generation, reason: FinishReason) -> None:
-        generation.end(Finished(reason, slot.completion_tokens, slot.cached_tokens))
+        # Free first: a reader that sees the end may ask again at once.
         slot.generation = None
+        generation.end(Finished(reason, slot.completion_tokens, slot.cached_tokens))
 
     def _fail(self, error: BelemError) -> bool:
         """End everything with an error. The caches may be half written: they are forgotten."""
+        ended = [slot.generation for slot in self._slots if slot.generation is not None]
         for slot in self._slots:
-            if slot.generation is not None:
-                slot.generation.end(error)
             slot.generation = None
             slot.fed.clear()
         with self._lock:
-            waiting, self._waiting = self._waiting, deque()
-        for generation in waiting:
+            ended += self._waiting
+            self._waiting.clear()
+        for generation in ended:
             generation.end(error)
         return False
 

@@ -82,6 +82,11 @@ class LlamaBackend:
         """The number of tokens that the model knows."""
         return self._graph.config.vocabulary
 
+    @property
+    def compiled_count(self) -> int:
+        """The number of graphs that were compiled. It stands still once all jobs have run."""
+        return len(self._compiled)
+
     def prefill(self, slot: int, start: int, tokens: Sequence[int]) -> Logits:
         """Feed tokens from position `start` on; return the logits after the last."""
         logits: Logits | None = None

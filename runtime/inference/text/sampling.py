@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,9 @@ from numpy.typing import NDArray
 from belem.runtime.inference.text.backend import Logits
 
 __all__ = ["Sampler", "Sampling"]
+
+# So cold that only the likeliest token is ever drawn; dividing by less would overflow.
+_GREEDY_BELOW: Final = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,12 @@ class Sampler:
     def choose(self, logits: Logits) -> int:
         """Return the next token."""
         options = self._sampling
-        if options.temperature <= 0:
+        if options.temperature < _GREEDY_BELOW:
             return int(logits.argmax())
         # In order of likelihood, so that rounding far down the list cannot move the choice.
         order = _most_likely(logits, options.top_k or len(logits))
-        scaled = logits[order].astype(np.float64) / options.temperature
-        shares = np.exp(scaled - scaled[0])
+        likely = logits[order].astype(np.float64)
+        shares = np.exp((likely - likely[0]) / options.temperature)
         shares /= shares.sum()
         totals: NDArray[np.float64] = np.cumsum(shares)
         if 0 < options.top_p < 1:

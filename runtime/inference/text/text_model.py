@@ -77,6 +77,15 @@ class TextModel:
         stops = frozenset(self._tokenizer.stops)
         return self._engine.submit(GenerationSpec(prompt, min(max_tokens, room), stops, sampling))
 
+    def warm_up(self) -> None:
+        """Compile what usual requests need. Blocks for seconds."""
+        for job in self.backend.warm_ups(long=False):
+            job()
+
+    def warm_up_when_idle(self) -> None:
+        """Compile what long prompts need between requests: they are rare."""
+        self._engine.run_when_idle(self.backend.warm_ups(long=True))
+
     def detokenizer(self) -> Detokenizer:
         """Return what turns one generation's tokens into text."""
         return Detokenizer(self._tokenizer)
