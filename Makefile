@@ -42,7 +42,8 @@ models: $(READY) ## Pull the weights that the example and the tests use
 	$(BIN)/belem ai pull @cf/meta/llama-3-8b-instruct
 
 bench: $(READY) guests models ## Run every benchmark, each beside a peer
-	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for script in benchmarks/[a-z]*.py; do \
+	    echo "== $$script"; $(BIN)/python -m benchmarks.$$(basename $$script .py) || exit 1; done
 
 clean: ## Remove what was built here (not the user's cache folder)
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .belem

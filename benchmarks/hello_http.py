@@ -1,6 +1,6 @@
 """A hello worker through HTTP, beside workerd and beside uvicorn alone, in one run.
 
-    python benchmarks/hello_http.py [--seconds N] [--rounds N] [--connections N]
+    python -m benchmarks.hello_http [--seconds N] [--rounds N] [--connections N]
 
 The server has one core and the load generator (wrk if it is installed) another. Rounds alternate,
 so that what else the machine does falls on all alike; the table has medians and ratios to workerd.
@@ -25,9 +25,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from _npm import npm_folder
 from rich.console import Console
 from rich.table import Table
+from tests.support.npm import npm_folder
 
 WORKERD_VERSION = "1.20261117.1"
 WORKER = "export default { async fetch(request, env) { return new Response('Hello World'); } };\n"

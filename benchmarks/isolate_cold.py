@@ -5,8 +5,8 @@
 `fresh` is a new isolate of a hot image, its first answer and its end. `warm` is one more request in
 an isolate that has answered before, sequential, through the event loop. `dev reload` builds a
 changed worker from source, spawns it and takes its first answer. The peers are what node offers on
-the same machine: a `vm` context (no memory limit, no CPU limit, no protection from hostile code), and a
-worker thread (a V8 isolate of its own), each from nothing to its first answer.
+the same machine: a `vm` context (no memory limit, no CPU limit, no protection from hostile code),
+and a worker thread (a V8 isolate of its own), each from nothing to its first answer.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How long a save takes to show: `belem dev` beside `wrangler dev`, in one run.
 
-    python benchmarks/reload.py [--saves N]
+    python -m benchmarks.reload [--saves N]
 
 Both serve the same TypeScript worker of two modules. A save is timed from the write to the first
 answer that has the new text, asked for again and again; saves alternate between the two. wrangler
@@ -23,9 +23,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from _npm import npm_folder
 from rich.console import Console
 from rich.table import Table
+from tests.support.npm import npm_folder
 
 WRANGLER_VERSION = "4.86.0"
 WORKER = """

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from belem.runtime.project import (
     map_stack,
 )
 from tests.runtime.project.conftest import WriteFiles
+from tests.support.npm import npm_folder
 
 # What esbuild does, as far as it is looked at: it reads its arguments and writes three files.
 FAKE = """\
@@ -205,8 +207,12 @@ def test_a_bundler_that_cannot_be_run_is_told(builder: Builder, write: WriteFile
         builder.build(load_project(root / "index.ts"))
 
 
-@pytest.mark.skipif(shutil.which("esbuild") is None, reason="there is no esbuild on the PATH")
-def test_the_real_bundler_bundles(builder: Builder, write: WriteFiles) -> None:
+@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm to install esbuild with")
+def test_the_real_bundler_bundles(
+    builder: Builder, write: WriteFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binaries = npm_folder("esbuild", "0.28.2") / "node_modules" / ".bin"
+    monkeypatch.setenv("PATH", f"{binaries}{os.pathsep}{os.environ['PATH']}")
     root = write(
         {
             "src/index.ts": 'import { boom } from "pack";\n\nboom("é" as string);\n',

@@ -1,4 +1,4 @@
-"""Peers from npm, installed at their first use into the user's cache folder."""
+"""Real programs from npm, installed at their first use into the user's cache folder."""
 
 import os
 import subprocess
@@ -11,10 +11,10 @@ __all__ = ["npm_folder"]
 def npm_folder(package: str, version: str) -> Path:
     """Return a folder in whose `node_modules` this version of the package is installed."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "belem" / "benchmarks" / f"{package}-{version}"
+    folder = cache / "belem" / "npm" / f"{package}-{version}"
     done = folder / ".installed"
     if not done.exists():
-        print(f"installing {package} {version} with npm ...", file=sys.stderr)
+        sys.stderr.write(f"installing {package} {version} with npm ...\n")
         folder.mkdir(parents=True, exist_ok=True)
         command = ["npm", "install", "--silent", "--prefix", str(folder), f"{package}@{version}"]
         subprocess.run(command, check=True)
