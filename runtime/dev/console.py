@@ -1,5 +1,6 @@
 """What the developer reads in the terminal: start-up lines, requests, console output, mistakes."""
 
+import re
 import time
 from collections.abc import Iterable
 
@@ -11,11 +12,13 @@ from belem.runtime.dev.problem import Problem
 __all__ = ["DevConsole"]
 
 _LEVEL_STYLES = {"error": "red", "warn": "yellow", "debug": "dim", "trace": "dim"}
+# Colours and weights, which loggers write and which move nothing.
+_STYLE_SEQUENCE = re.compile(r"(\x1b\[[0-9;]{0,32}m)")
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}
 
 
 class DevConsole:
-    """Prints to stdout, with colours on a terminal; no text of a worker can move the cursor."""
+    """Prints to stdout, with colours on a terminal. A worker may colour, not move the cursor."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
@@ -50,7 +53,7 @@ class DevConsole:
 
     def log(self, level: str, text: str) -> None:
         """Print a line of the worker's console."""
-        self._console.print(Text(_printable(text), style=_LEVEL_STYLES.get(level, "")))
+        self._console.print(_styled(text, _LEVEL_STYLES.get(level, "")))
 
     def note(self, text: str) -> None:
         """Print something that happened."""
@@ -69,6 +72,16 @@ class DevConsole:
     def _line(self, text: Text) -> None:
         clock = time.strftime("%H:%M:%S")
         self._console.print(Text.assemble((f"[{clock}] ", "dim"), text))
+
+
+def _styled(text: str, style: str) -> Text:
+    """Return the text in the style, its own colours kept and what is not a colour made visible."""
+    parts = _STYLE_SEQUENCE.split(text)  # every second part is a sequence
+    parts[::2] = map(_printable, parts[::2])
+    if len(parts) == 1:
+        return Text(parts[0], style=style)
+    # Taken into `Text`: where there is no terminal, no sequence is printed either.
+    return Text(style=style).append_text(Text.from_ansi("".join(parts)))
 
 
 def _printable(text: str) -> str:

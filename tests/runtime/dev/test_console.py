@@ -55,6 +55,22 @@ def test_a_worker_cannot_send_escape_sequences_to_the_terminal() -> None:
     assert "\x1b" not in sink.getvalue()
 
 
+def test_a_worker_may_colour_its_lines_on_a_terminal() -> None:
+    console, sink = printed(terminal=True)
+
+    console.log("log", "--> GET / \x1b[32m200\x1b[0m \x1b[2K3ms")
+
+    assert sink.getvalue() == "--> GET / \x1b[32m200\x1b[0m \\x1b[2K3ms\n"
+
+
+def test_a_workers_colours_are_left_out_where_there_is_no_terminal() -> None:
+    console, sink = printed()
+
+    console.log("log", "--> GET / \x1b[32m200\x1b[0m 3ms")
+
+    assert sink.getvalue() == "--> GET / 200 3ms\n"
+
+
 def test_markup_in_a_workers_text_is_text() -> None:
     console, sink = printed()
 
