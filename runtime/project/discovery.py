@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import combining, normalize
 
 from belem.runtime.project.checks import did_you_mean
 from belem.runtime.project.errors import ProjectNotFound
@@ -45,7 +46,9 @@ def discover(path: Path) -> Found:
 
 def worker_name_from(text: str) -> str:
     """Make a worker's name of a file's or folder's: lower case, the rest dashes."""
-    kept = [letter if letter.isascii() and letter.isalnum() else "-" for letter in text.lower()]
+    # "é" is taken apart into "e" and an accent, which is left out.
+    letters = [each for each in normalize("NFKD", text.lower()) if not combining(each)]
+    kept = [letter if letter.isascii() and letter.isalnum() else "-" for letter in letters]
     words = [word for word in "".join(kept).split("-") if word]
     return "-".join(words)[:63].strip("-") or "worker"
 
