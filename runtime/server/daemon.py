@@ -171,9 +171,10 @@ class InferenceProcess:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
+        if status < 0:  # nothing that it printed before says why
+            return f"was killed by signal {-status}"
         last = f": {self._lines[-1]}" if self._lines else ""
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        return how + last
+        return f"ended with status {status}{last}"
 
     async def _read_lines(
         self, process: asyncio.subprocess.Process, output: asyncio.StreamReader
