@@ -22,11 +22,11 @@ from belem.isolates.image import NEARLY_FULL_BYTES, Image
 from belem.isolates.limits import Limits
 from belem.isolates.logs import Logs
 from belem.isolates.ops import ABANDONED, Ops, rejection
-from belem.isolates.records import ProtocolBreach, join, pack, parse, read_json, read_object
+from belem.isolates.records import ProtocolBreach, join, pack, parse, read_json
 from belem.isolates.reply import Reply
-from belem.isolates.requests import FAULT_BYTES, Requests, again
+from belem.isolates.requests import Requests, again
 from belem.isolates.scheduler import Outcome, Scheduler, Step
-from belem.isolates.streams import Streams, chunks_of, threw
+from belem.isolates.streams import Streams, chunks_of, read_fault
 from belem.isolates.tasks import Tasks
 from belem.isolates.wasm import Instance, Ticker, Trapped
 from belem.sdk.abi import GUEST_STREAM_WINDOW_BYTES, RECORD, ToGuest, Type
@@ -81,8 +81,9 @@ class Isolate:
             self._tasks, self._post, self._look_if_hung_soon, limit=limits.max_streams
         )
         self._ops = Ops(
-            capabilities, limits, self._tasks, self._streams, self._post, self._later.append, loop
-        )
+            capabilities, limits, self._tasks, self._streams, self._post, self._later.append,
+            self._queued_bytes, loop,
+        )  # fmt: skip
         self._requests = Requests(
             limits, self._logs, self._streams, self._post, self._ops.abandon, loop
         )
@@ -156,6 +157,9 @@ class Isolate:
             if not self._busy:
                 self._busy = True
                 self._loop.call_soon(self._turn)
+
+    def _queued_bytes(self) -> int:
+        return sum(map(len, self._records))
 
     def _take_batch(self) -> bytes:
         """Take what has gathered, but for what would make the batch needlessly large."""
@@ -327,7 +331,7 @@ class Isolate:
         raise ProtocolBreach("a record of kind 0")
 
     def _on_fault(self, id: int, type: int, payload: bytes) -> None:
-        error = threw(read_object(payload, FAULT_BYTES))
+        error = read_fault(payload)
         if error.text == ABANDONED:
             return
         text = f"Uncaught {error.message}" + (f"\n{error.stack}" if error.stack else "")
@@ -352,7 +356,7 @@ class Isolate:
     def _on_stream_fail(self, id: int, type: int, payload: bytes) -> None:
         stream = self._streams.outbound.get(id)
         if stream is not None:
-            stream.end(threw(read_object(payload, FAULT_BYTES)))
+            stream.end(read_fault(payload))
 
     def _on_throw(self, id: int, type: int, payload: bytes) -> None:
         self._requests.throw(id, payload)

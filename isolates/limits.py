@@ -19,5 +19,6 @@ class Limits:
         8 << 20
     )  # the JSON half of one op: parsing it costs the host up to 40 times as much
     max_pending_ops: int = 1_000
+    pending_op_bytes: int = 128 << 20  # what those may hold of arguments and bodies
     max_requests: int = 1_000  # not yet settled, in one isolate
     max_streams: int = 1_000  # each way

@@ -26,6 +26,9 @@ class Logs:
 
     def record(self, id: int, reply: Reply | None, payload: bytes) -> None:
         """Pass on what a LOG record holds; one too large to be worth reading is only noted."""
+        left = self._loose_bytes_left if reply is None else reply.log_bytes_left
+        if left <= 0:
+            return  # before it is parsed: a flood of lines must not hold up the loop
         if len(payload) > 8 * self._limit_bytes:
             self.line(id, reply, "warn", _CUT_TEXT)
             return

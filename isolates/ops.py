@@ -22,15 +22,19 @@ _LONGEST_SLEEP_MS: Final = 2**31 - 1  # what setTimeout can hold
 # Guests report rejections that nobody handles. This one says nothing to a worker's author.
 ABANDONED: Final = "The operation was aborted because its request is over"
 _RESOLVED: Final = b"null"
+# A byte of JSON counts for so many: it costs that, and more, once it is parsed.
+_JSON_WEIGHT: Final = 8
+_SMALL_ANSWER_BYTES: Final = 64 << 10  # not worth counting what is queued
 
 
 class _Pending:
     """An op in flight: its task or timer, and the request that asked, if known."""
 
-    __slots__ = ("cancel", "owner")
+    __slots__ = ("cancel", "held_bytes", "owner")
 
-    def __init__(self, owner: int) -> None:
+    def __init__(self, owner: int, held_bytes: int) -> None:
         self.owner = owner
+        self.held_bytes = held_bytes
         self.cancel: Callable[[], object] = _nothing
 
 
@@ -38,8 +42,8 @@ class Ops:
     """The ops of one isolate."""
 
     __slots__ = (
-        "_capabilities", "_limits", "_loop", "_pending", "_post", "_post_later", "_streams",
-        "_tasks",
+        "_capabilities", "_held_bytes", "_limits", "_loop", "_pending", "_post", "_post_later",
+        "_queued_bytes", "_streams", "_tasks",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +54,7 @@ class Ops:
         streams: Streams,
         post: Callable[[bytes, int], None],
         post_later: Callable[[bytes], None],
+        queued_bytes: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._capabilities = capabilities
@@ -58,6 +63,8 @@ class Ops:
         self._streams = streams
         self._post = post
         self._post_later = post_later
+        self._queued_bytes = queued_bytes  # posted, and not yet taken by the guest
+        self._held_bytes = 0
         self._loop = loop
         self._pending: dict[int, _Pending] = {}
 
@@ -77,14 +84,16 @@ class Ops:
             payload, rest = split(payload)
             is_stream = type == Type.JSON_AND_STREAM
             body = self._streams.open_outbound(rest, owner) if is_stream else rest
-        refusal = self._refusal(payload)
+        held_bytes = len(payload) * _JSON_WEIGHT + (len(body) if isinstance(body, bytes) else 0)
+        refusal = self._refusal(payload, held_bytes)
         if refusal is not None:
             if isinstance(body, OutboundStream):
                 body.close()
             self._post(rejection(id, "Error", refusal), owner)
             return
         name, method, args = _request(read_json(payload, self._limits.op_json_bytes))
-        pending = self._pending[id] = _Pending(owner)
+        pending = self._pending[id] = _Pending(owner, held_bytes)
+        self._held_bytes += held_bytes
         if name == "timer" and body is None:
             self._sleep(id, pending, method, args)
             return
@@ -95,6 +104,7 @@ class Ops:
         """Stop an op that the guest no longer wants, and tell the guest that it is over."""
         pending = self._pending.pop(id, None)
         if pending is not None:
+            self._held_bytes -= pending.held_bytes
             pending.cancel()
             self._post(_aborted(id), pending.owner)
 
@@ -104,6 +114,7 @@ class Ops:
             pending.cancel()
             self._post_later(rejection(id, "AbortError", ABANDONED))
         self._pending.clear()
+        self._held_bytes = 0
 
     def end_all(self) -> None:
         """The isolate has ended; tasks are cancelled by their owner."""
@@ -111,7 +122,7 @@ class Ops:
             pending.cancel()
         self._pending.clear()
 
-    def _refusal(self, payload: bytes) -> str | None:
+    def _refusal(self, payload: bytes, held_bytes: int) -> str | None:
         limits = self._limits
         if len(self._pending) >= limits.max_pending_ops:
             return f"Too many operations are pending; the limit is {limits.max_pending_ops}."
@@ -119,6 +130,11 @@ class Ops:
             return (
                 f"The operation's arguments are {len(payload)} bytes of JSON; "
                 f"the limit is {limits.op_json_bytes}."
+            )
+        if self._held_bytes and self._held_bytes + held_bytes > limits.pending_op_bytes:
+            return (
+                f"The pending operations hold {self._held_bytes} bytes, and this one would hold "
+                f"{held_bytes} more; the limit is {limits.pending_op_bytes}."
             )
         return None
 
@@ -134,7 +150,22 @@ class Ops:
         """Hand over a result, unless the op was cancelled meanwhile."""
         if self._pending.get(id) is pending:
             del self._pending[id]
+            self._held_bytes -= pending.held_bytes
+            if record is not None and len(record) > _SMALL_ANSWER_BYTES:
+                record = self._fitting(id, record)
             self._post(record or pack(ToGuest.RESOLVE, id, Type.JSON, _RESOLVED), pending.owner)
+
+    def _fitting(self, id: int, record: bytes) -> bytes:
+        """Return the answer, or a rejection if more would wait here than the guest could hold."""
+        queued_bytes = self._queued_bytes()
+        if not queued_bytes or queued_bytes + len(record) <= self._limits.memory_bytes:
+            return record
+        return rejection(
+            id,
+            "RangeError",
+            f"An answer of {len(record)} bytes does not fit: {queued_bytes} bytes of answers wait "
+            f"to be taken; the limit is {self._limits.memory_bytes}.",
+        )
 
     async def _run(self, id: int, pending: _Pending, name: str, call: Call) -> None:
         try:

@@ -14,15 +14,14 @@ from typing import Final
 from belem.isolates.errors import GuestHung, IsolateBusy, IsolateLost
 from belem.isolates.limits import Limits
 from belem.isolates.logs import Logs
-from belem.isolates.records import ProtocolBreach, pack, read_object, split
+from belem.isolates.records import ProtocolBreach, pack, split
 from belem.isolates.reply import Reply
-from belem.isolates.streams import OutboundStream, Streams, threw
+from belem.isolates.streams import OutboundStream, Streams, read_fault
 from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 
 __all__ = ["Requests", "again"]
 
-FAULT_BYTES: Final = 1 << 20
 _CUT_TEXT: Final = (
     "waitUntil() tasks did not complete within the allowed time after the response was sent or "
     "the client disconnected, and have been cancelled."
@@ -104,7 +103,7 @@ class Requests:
 
     def throw(self, id: int, payload: bytes) -> None:
         """Take a THROW."""
-        error = threw(read_object(payload, FAULT_BYTES))
+        error = read_fault(payload)
         reply = self.known(id)
         if reply is not None:
             reply.fail(error)

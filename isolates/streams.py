@@ -9,22 +9,22 @@ always allowed. So a slow reader on either side holds a window and a chunk in me
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Final
 
 from belem.isolates.errors import GuestThrew
-from belem.isolates.records import ProtocolBreach, json_bytes, pack
+from belem.isolates.records import ProtocolBreach, json_bytes, pack, read_object
 from belem.isolates.tasks import Tasks
 from belem.sdk.abi import GUEST_STREAM_WINDOW_BYTES, HOST_STREAM_WINDOW_BYTES, ToGuest, Type
 from belem.sdk.errors import BelemError
-from belem.sdk.ops import Json
 
 __all__ = ["InboundStream", "OutboundStream", "Streams"]
 
 Post = Callable[[bytes, int], None]  # a record for the guest, and the request that it is for (or 0)
 
 _log: Final = logging.getLogger("belem.isolates")
+_FAULT_BYTES: Final = 1 << 20
 _FLUSH_BYTES: Final = HOST_STREAM_WINDOW_BYTES // 2
 
 
@@ -318,8 +318,16 @@ async def close_source(source: AsyncIterator[bytes]) -> None:
             _log.exception("isolate_stream_source_close_failed")
 
 
-def threw(fields: Mapping[str, Json]) -> GuestThrew:
-    """Return the error that a guest's {name, message, stack, pass_through} describes."""
+def read_fault(payload: bytes) -> GuestThrew:
+    """Return the error that a guest's {name, message, stack, pass_through} describes.
+
+    A worker can throw an error of any size; that must not cost its neighbours their isolate.
+    """
+    if len(payload) > _FAULT_BYTES:
+        return GuestThrew(
+            "Error", f"An error of {len(payload)} bytes was thrown; the limit is {_FAULT_BYTES}."
+        )
+    fields = read_object(payload, _FAULT_BYTES)
     return GuestThrew(
         str(fields.get("name") or "Error"),
         str(fields.get("message") or ""),

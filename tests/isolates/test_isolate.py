@@ -357,3 +357,17 @@ async def test_an_image_larger_than_the_limit_is_not_spawned(
 
     with pytest.raises(MemoryLimitExceeded):
         host.spawn(isolate.image, {}, Limits(memory_bytes=1 << 16), lines.append)
+
+
+async def test_an_enormous_error_ends_its_request_and_not_the_isolate(spawn: Spawn) -> None:
+    isolate = await spawn(
+        """
+        export const huge = () => { throw new Error("x".repeat(3e6)); };
+        export const small = () => "fine";
+        """
+    )
+
+    with pytest.raises(GuestThrew, match="the limit is 1048576"):
+        await isolate.dispatch(Event("huge"))
+
+    assert (await isolate.dispatch(Event("small"))).head == "fine"

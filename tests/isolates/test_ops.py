@@ -260,3 +260,48 @@ async def test_timers_fire_in_order_and_can_be_cleared(spawn: Spawn) -> None:
     """)
 
     assert (await isolate.dispatch(Event("go"))).head == "AbortError,1,10,20"
+
+
+async def test_what_pending_ops_hold_is_bounded_and_given_back(spawn: Spawn) -> None:
+    calls: list[Call] = []
+    both = asyncio.Event()
+
+    async def slow(call: Call) -> Answer:
+        calls.append(call)
+        if len(calls) == 2:
+            both.set()
+        await both.wait()
+        return Answer("done")
+
+    isolate = await spawn(
+        """
+        export const run = async () => {
+          const ops = [1, 2, 3].map(() => host.op(["slow", "put", []], new Uint8Array(600)));
+          return (await Promise.allSettled(ops)).map((it) => it.value?.[0] ?? it.reason.message)
+            .join("|");
+        };
+        """,
+        {"slow": slow},
+        pending_op_bytes=1_500,
+    )
+
+    assert (await run(isolate, "")).startswith("done|done|The pending operations hold ")
+    assert (await run(isolate, "")).startswith("done|done|The pending operations hold ")
+
+
+async def test_answers_wait_up_to_what_the_guest_could_hold(spawn: Spawn) -> None:
+    async def get(call: Call) -> Answer:
+        return Answer("got", bytes(40 << 20))
+
+    isolate = await spawn(
+        """
+        export const run = async () => {
+          const ops = [1, 2, 3].map(() => host.op(["kv", "get", []]).then(([value]) => value));
+          return (await Promise.allSettled(ops)).map((it) => it.value ?? it.reason.name).join("|");
+        };
+        """,
+        {"kv": get},
+        memory_bytes=100 << 20,
+    )
+
+    assert await run(isolate, "") == "got|got|RangeError"
