@@ -38,6 +38,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._head_bytes = 0
         self._head_open = False
+        self._fed_body = False
         self._head_timer: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
 
@@ -48,13 +49,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and refuse a head that is too long or too slow."""
+        self._fed_body = False
         super().data_received(data)
-        if not self._head_open:
-            return
-        self._head_bytes += len(data)
+        # What is no part of a body counts, also behind one: trailers have no other end.
+        self._head_bytes = 0 if self._fed_body else self._head_bytes + len(data)
         if self._head_bytes > _HEAD_LIMIT_BYTES:
             self._refuse(_TOO_LARGE)
-        elif self._head_timer is None:
+        elif self._head_open and self._head_timer is None:
             self._head_timer = self.loop.call_later(_HEAD_TIMEOUT_SECONDS, self._refuse, _TOO_SLOW)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,6 +72,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_open = True
         self._head_bytes = 0
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Drop trailers: uvicorn would add them to the headers of the running request."""
+        if self._head_open:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """Remember that a body came."""
+        self._fed_body = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Count anew: what comes next is another request's."""
+        self._fed_body = True
+        super().on_message_complete()
 
     def on_headers_complete(self) -> None:
         """Start the request, unless too many wait on this connection already."""

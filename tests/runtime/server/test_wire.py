@@ -192,3 +192,30 @@ async def test_bytes_after_a_refused_body_are_not_a_request() -> None:
 
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert not at.target.events
+
+
+async def test_trailers_are_no_headers_and_do_not_grow_without_bound() -> None:
+    chunked = message("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", body="0\r\n")
+    async with site(OK) as at:
+        answer = await exchange(
+            at.port,
+            chunked
+            + b"Host: b\r\nX-Evil: 1\r\n\r\n"
+            + message("GET /next HTTP/1.1", "Host: a", "Connection: close"),
+        )
+
+        assert answer.count(b"HTTP/1.1 200") == 2
+        assert "x-evil" not in at.target.events[0].head
+
+        _, writer = await asyncio.open_connection("127.0.0.1", at.port)
+        writer.write(chunked)
+        async with asyncio.timeout(10):
+            with pytest.raises(ConnectionError):
+                await _send_for_ever(writer, b"X-Long: " + b"v" * 60_000 + b"\r\n")
+        writer.close()
+
+
+async def _send_for_ever(writer: asyncio.StreamWriter, line: bytes) -> None:
+    while True:
+        writer.write(line)
+        await writer.drain()
