@@ -16,6 +16,8 @@ import httpcore
 
 __all__ = ["AddressRefused", "GuardedBackend", "is_public"]
 
+# The one block that is given out to the internet.
+_IPV6_INTERNET: Final = IPv6Network("2000::/3")
 # Addresses of the IPv4 internet inside IPv6 (RFC 6052): what counts is the address they carry.
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
@@ -28,7 +30,10 @@ def is_public(address: str) -> bool:
     """Tell whether an address is on the internet, and not on this machine or its networks."""
     ip = ip_address(address)
     if isinstance(ip, IPv6Address):
-        ip = _carried(ip) or ip
+        carried = _carried(ip)
+        if carried is None and ip not in _IPV6_INTERNET:
+            return False  # translated, site-local or reserved, whatever this Python knows of it
+        ip = carried or ip
     return ip.is_global and not ip.is_multicast
 
 

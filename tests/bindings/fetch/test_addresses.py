@@ -13,6 +13,10 @@ from belem.bindings.fetch.addresses import AddressRefused, GuardedBackend, is_pu
     [
         "127.0.0.1",
         "0.0.0.0",
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "64:ff9b:1::7f00:1",
+        "fec0::1",
         "10.1.2.3",
         "100.64.0.1",
         "169.254.169.254",
