@@ -152,7 +152,9 @@ async def test_a_bomb_unpacks_in_small_pieces(origin: Origin, fetch: Fetch) -> N
     assert sum(sizes) == 50_000_000
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(b"hello")[:-3], b"not gzip at all"])
+@pytest.mark.parametrize(
+    "packed", [gzip.compress(b"hello")[:-3], b"not gzip at all"], ids=["cut off", "not gzip"]
+)
 async def test_a_body_that_does_not_unpack_fails(
     origin: Origin, fetch: Fetch, packed: bytes
 ) -> None:
