@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from belem.runtime.cli.addresses import inference_address
 from belem.runtime.cli.stopping import run_until_stopped
 from belem.runtime.dev import DevConsole, DevSettings
 from belem.runtime.dev import dev as run_dev
@@ -21,6 +22,7 @@ __all__ = ["dev"]
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 is any. [default: 8787]")
 @click.option(
     "--inference",
+    callback=inference_address,
     default=AUTO,
     show_default=True,
     metavar="ADDRESS|auto",

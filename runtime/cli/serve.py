@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from belem.runtime.cli.addresses import inference_address
 from belem.runtime.cli.stopping import run_until_stopped
 from belem.runtime.server import AUTO, ServeSettings, Started, set_up_logging
 from belem.runtime.server import serve as serve_host
@@ -33,6 +34,7 @@ __all__ = ["serve"]
 )
 @click.option(
     "--inference",
+    callback=inference_address,
     default=AUTO,
     show_default=True,
     metavar="ADDRESS|auto",
