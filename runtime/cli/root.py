@@ -62,6 +62,9 @@ def belem() -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    # What is forked is replaced by another program at once, so gRPC need not prepare for it; it
+    # would write into the terminal whenever it could not. Read when gRPC is first imported.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     try:
         status = belem(standalone_mode=False)
     except click.exceptions.Exit as leaving:

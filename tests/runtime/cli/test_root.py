@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,11 @@ def test_the_daemon_takes_over_the_process(monkeypatch: pytest.MonkeyPatch) -> N
     assert calls == [
         [sys.executable, "-m", "belem.runtime.inference", "--listen", "127.0.0.1:0", "--help"]
     ]
+
+
+def test_grpc_is_told_not_to_watch_forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GRPC_ENABLE_FORK_SUPPORT", raising=False)
+
+    run(monkeypatch, "--version")
+
+    assert os.environ["GRPC_ENABLE_FORK_SUPPORT"] == "0"
