@@ -68,11 +68,10 @@ def read_config(path: Path, environment: str | None) -> Config:
     if environment is None:
         return replace(config, warnings=tuple(checker.warnings))
     if environment not in environments:
-        there = ", ".join(f"`{name}`" for name in environments) or "none"
+        names = ", ".join(f"`{name}`" for name in environments)
+        there = f"there are: {names}" if names else "the config has no `env`"
         hint = did_you_mean(environment, environments.keys())
-        raise ConfigError(
-            f"{path}: there is no environment `{environment}`{hint}; there are: {there}."
-        )
+        raise ConfigError(f"{path}: there is no environment `{environment}`{hint}; {there}.")
     section = table(checker, f"env.{environment}", environments[environment])
     return _with_environment(checker, config, values, environment, section)
 

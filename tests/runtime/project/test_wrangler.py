@@ -231,3 +231,11 @@ def test_a_remote_namespace_is_local(tmp_path: Path) -> None:
     assert config.warnings == (
         "wrangler.jsonc: `kv_namespaces[0].remote` is not supported; `A` is local.",
     )
+
+
+def test_an_environment_of_a_config_without_any_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "wrangler.json"
+    path.write_text("{}")
+
+    with pytest.raises(ConfigError, match="no environment `prod`; the config has no `env`"):
+        read_config(path, "prod")
