@@ -30,7 +30,7 @@ class Client:
     """
 
     __slots__ = (
-        "_buffer", "_gone", "_limits", "_owner", "_owner_cancels", "_pumping", "_receive",
+        "_buffer", "_gone", "_limits", "_owner", "_owner_cancels", "_paced", "_pumping", "_receive",
         "_received_bytes", "_send", "_timer", "response_started",
     )  # fmt: skip
 
@@ -45,6 +45,7 @@ class Client:
         self._owner: asyncio.Task[Any] | None = None  # Any: the request task's result is not used
         self._owner_cancels = 0
         self._gone = False
+        self._paced = False  # a body in pieces: any of them may have to wait for the client
         self.response_started = False
 
     @property
@@ -69,15 +70,22 @@ class Client:
 
     async def write(self, chunk: bytes) -> None:
         """Send a piece of the body; returns when there is room for the next one."""
-        try:
-            async with asyncio.timeout(self._limits.write_idle_seconds):
-                await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except TimeoutError as error:
-            raise ClientGone("The client stopped reading the response.") from error
+        self._paced = True
+        await self._send_in_time(chunk, more=True)
 
     async def finish(self, chunk: bytes = b"") -> None:
         """Send the last piece of the body."""
-        await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
+        if self._paced:
+            await self._send_in_time(chunk, more=False)
+        else:
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
+
+    async def _send_in_time(self, chunk: bytes, *, more: bool) -> None:
+        try:
+            async with asyncio.timeout(self._limits.write_idle_seconds):
+                await self._send({"type": "http.response.body", "body": chunk, "more_body": more})
+        except TimeoutError as error:
+            raise ClientGone("The client stopped reading the response.") from error
 
     async def __aenter__(self) -> None:
         self._owner = asyncio.current_task()

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from belem.isolates import Event, GuestThrew, Reply
 from belem.runtime.server.client import Client, Receive, Send
@@ -21,6 +21,8 @@ from belem.runtime.server.responses import NULL_BODY_STATUSES, ReplyHead, read_r
 __all__ = ["Dispatch", "Explain", "RequestEvent", "Route", "Router", "Target"]
 
 Explain = Callable[[GuestThrew], Explanation | None]
+
+_PIECE_BYTES: Final = 256 * 1024
 
 
 class Target(Protocol):
@@ -133,7 +135,7 @@ class Dispatch:
             await exchange.client.start(head.status, headers)
             if body is None or isinstance(body, bytes):
                 bodiless = is_head or head.status in NULL_BODY_STATUSES
-                await exchange.client.finish(b"" if body is None or bodiless else body)
+                await _send_whole(exchange.client, b"" if body is None or bodiless else body)
                 complete = True
             elif is_head or head.status in NULL_BODY_STATUSES:
                 await exchange.client.finish()
@@ -183,6 +185,14 @@ class Dispatch:
                 error=error,
             )
         )
+
+
+async def _send_whole(client: Client, body: bytes) -> None:
+    """Send a body at the client's pace: one that stops reading must not keep it all for ever."""
+    last = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
+    for start in range(0, last, _PIECE_BYTES):
+        await client.write(body[start : start + _PIECE_BYTES])
+    await client.finish(body[last:])
 
 
 def _framing(

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from belem.isolates import Event, Reply
+from belem.runtime.server.failures import Outcome
+from belem.runtime.server.requests import RequestLimits
 from tests.runtime.server.wire import answering, exchange, reply, site
 
 OK = answering("200 OK", b"fine")
@@ -219,3 +221,13 @@ async def _send_for_ever(writer: asyncio.StreamWriter, line: bytes) -> None:
     while True:
         writer.write(line)
         await writer.drain()
+
+
+async def test_a_client_that_does_not_read_a_whole_body_is_let_go() -> None:
+    limits = RequestLimits(write_idle_seconds=0.1)
+    async with site(answering("200 OK", bytes(64 << 20)), limits=limits) as at:
+        _, writer = await asyncio.open_connection("127.0.0.1", at.port, limit=1024)
+        writer.write(message("GET / HTTP/1.1", "Host: a"))
+
+        assert (await at.next_request()).outcome is Outcome.CANCELED
+        writer.transport.abort()
