@@ -86,6 +86,7 @@ async def _metadata(form: FormData) -> Mapping[str, Json]:
         raise UploadTooLarge(f"The metadata is over the limit of {_METADATA_LIMIT_BYTES} bytes.")
     try:
         value: Json = json.loads(text)
+        json.dumps(value, allow_nan=False)  # NaN and 1e999 are read, but no guest could have them
     except (ValueError, RecursionError) as error:
         raise BadMetadata(f"The metadata is not JSON: {error}") from error
     if not isinstance(value, Mapping):
