@@ -121,10 +121,8 @@ async def test_source_maps_are_taken_and_dropped(
 @pytest.mark.parametrize(
     ("metadata", "code"),
     [
-        (
-            '{"main_module": "index.js", "bindings": [{"type": "json", "name": "X", "json": 1e999}]}',
-            10006,
-        ),  # noqa: E501
+        ('{"main_module": "index.js", "bindings": [], "x": 1e999}', 10006),
+        ('{"main_module": "index.js", "bindings": [], "x": NaN}', 10006),
         ("not json", 10006),
         ("[]", 10006),
         ("[" * 100_000, 10006),
