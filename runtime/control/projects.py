@@ -1,5 +1,7 @@
 """From a project on disk to an upload."""
 
+from collections.abc import Iterator
+
 from belem.runtime.control.versions import Binding, Upload, check_worker_name
 from belem.runtime.project import AIBinding, Bundle, KVBinding, Project
 
@@ -17,12 +19,23 @@ def upload_of(
         worker=check_worker_name(name or project.name),
         main_module=bundle.main,
         modules=bundle.modules,
-        bindings=tuple(_binding(binding) for binding in project.bindings),
+        bindings=tuple(_binding(binding) for binding in _used(project, bundle)),
         vars={**project.vars, **(project.secrets if with_secrets else {})},
         compatibility_date=project.compatibility_date,
         compatibility_flags=project.flags,
         cpu_ms=project.limits.cpu_ms,
     )
+
+
+def _used(project: Project, bundle: Bundle) -> Iterator[AIBinding | KVBinding]:
+    """Leave out the AI that every bare file is offered where the worker does not ask for it.
+
+    A daemon with a model in it is too much for a worker that only says hello.
+    """
+    for binding in project.bindings:
+        offered = isinstance(binding, AIBinding) and binding.name in project.inferred
+        if not offered or bundle.mentions(binding.name):
+            yield binding
 
 
 def _binding(binding: AIBinding | KVBinding) -> Binding:

@@ -23,6 +23,8 @@ class Inference:
         if address == AUTO:
             self._process = InferenceProcess(on_line=self._say, on_state=self._state)
         self.address = self._process.address if self._process else address
+        where = "on this machine" if self._process else f"at {address}"
+        self.description = f"the inference daemon {where}"
 
     def start(self) -> None:
         """Start the daemon, unless it was started before or is somebody else's."""

@@ -52,6 +52,7 @@ class DevSettings:
 
 async def dev(settings: DevSettings, console: DevConsole, stop: asyncio.Event) -> None:
     """Serve the project until `stop` is set; raise BelemError if it cannot start."""
+    console.banner(belem.__version__)
     project = await asyncio.to_thread(load_project, settings.path, environment=settings.environment)
     listener = _listen(project.dev, settings, console)
     async with contextlib.AsyncExitStack() as stack:
@@ -74,7 +75,6 @@ async def dev(settings: DevSettings, console: DevConsole, stop: asyncio.Event) -
             lambda line: _log(console, session, line),
         )
         stack.push_async_callback(session.aclose)
-        _introduce(console, project)
         await _serve(session, inference, listener, console, stop)
 
 
@@ -92,6 +92,7 @@ async def _serve(
     )
     application = Application(dispatch, session.project.name)
     first = await session.rebuild()
+    _introduce(console, session, inference)
     _show(console, application, first, session, changed=None)
     if session.needs_inference:
         inference.start()
@@ -155,8 +156,8 @@ def _listen(configured: DevServer, settings: DevSettings, console: DevConsole) -
     return bind(host, 0)
 
 
-def _introduce(console: DevConsole, project: Project) -> None:
-    console.banner(belem.__version__)
+def _introduce(console: DevConsole, session: Session, inference: Inference) -> None:
+    project = session.project
     for warning in project.warnings:
         console.warn(warning)
     rows = [("worker", f"{project.name} ({_relative(project.main, Path.cwd())})")]
@@ -165,7 +166,9 @@ def _introduce(console: DevConsole, project: Project) -> None:
     state = _relative(_state_directory(project), Path.cwd())
     for binding in project.bindings:
         if isinstance(binding, AIBinding):
-            meaning = "the inference daemon on this machine"
+            if binding.name in project.inferred and not session.needs_inference:
+                continue
+            meaning = inference.description
         else:
             meaning = f'KV namespace "{binding.namespace_id}" in {state}'
             if binding.name in project.inferred:

@@ -1,17 +1,16 @@
 """One worker under development: the newest save that works, and what is wrong with the newest."""
 
 import asyncio
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from belem.isolates import GuestThrew, LogLine
+from belem.runtime.control import Binding
 from belem.runtime.control.projects import upload_of
 from belem.runtime.dev.problem import Problem, describe_problem
 from belem.runtime.project import (
-    AIBinding,
     Builder,
     Bundle,
     Project,
@@ -59,18 +58,13 @@ class Session:
         self._worker: LiveWorker | None = None
         self._bundle: Bundle | None = None
         self.project = project
+        self.bindings: tuple[Binding, ...] = ()
         self.watched: frozenset[Path] = project.watched
 
     @property
     def needs_inference(self) -> bool:
-        """Tell whether the worker has an AI binding; a bare file has one only if it names it."""
-        names = [item.name for item in self.project.bindings if isinstance(item, AIBinding)]
-        modules = () if self._bundle is None else self._bundle.modules.values()
-        return any(
-            name not in self.project.inferred
-            or any(re.search(rf"\b{re.escape(name)}\b", source) for source in modules)
-            for name in names
-        )
+        """Tell whether the worker has an AI binding."""
+        return any(binding.type == "ai" for binding in self.bindings)
 
     async def rebuild(self) -> Step:
         """Build what is on disk now, and send new requests to it if it works."""
@@ -116,6 +110,7 @@ class Session:
     async def _go_live(self) -> None:
         assert self._bundle is not None
         upload = upload_of(self.project, self._bundle, with_secrets=True)
+        self.bindings = upload.bindings
         revision = await self._composer.build(
             upload, version=self._bundle.sha256[:12], own_namespaces=False
         )

@@ -1,6 +1,7 @@
 """What a guest is given: every module as JavaScript, and the way back to its source."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,11 @@ class Bundle:
     watched: frozenset[Path]
     sha256: str
     size_bytes: int
+
+    def mentions(self, name: str) -> bool:
+        """Tell whether any module has this word in it, as code that uses a binding must."""
+        word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+        return any(word.search(source) for source in self.modules.values())
 
 
 def make_bundle(
