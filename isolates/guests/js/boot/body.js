@@ -150,7 +150,8 @@
     #record;
     static {
       recordOf = (value, kind = undefined) => {
-        if (boot.isObject(value) && #record in value) {
+        // Written out: it runs several times for each request. No function has a record.
+        if (typeof value === "object" && value !== null && #record in value) {
           const record = value.#record;
           if (kind === undefined || record.kind === kind) return record;
         }

@@ -27,8 +27,11 @@
       );
     }
     release() {
-      this.pending -= 1;
-      if (this.pending > 0 || this.settled) return;
+      if (this.settled) return;
+      if (this.pending > 1) {
+        this.pending -= 1;
+        return;
+      }
       this.settled = true;
       requests.delete(this.id);
       boot.abandonInbounds(this);

@@ -39,6 +39,12 @@
     return constructor;
   };
 
+  const lengthOf = Object.getOwnPropertyDescriptor(
+    Object.getPrototypeOf(Uint8Array.prototype),
+    "byteLength",
+  ).get;
+  boot.byteLength = (bytes) => apply(lengthOf, bytes, []);
+
   boot.isObject = (value) =>
     (typeof value === "object" && value !== null) || typeof value === "function";
   boot.illegal = () =>

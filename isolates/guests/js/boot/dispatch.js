@@ -21,9 +21,7 @@
     let body = null;
     if (typeof extra === "number") body = newBody(null, null, boot.inboundReadable(extra, state));
     else if (extra !== undefined) body = newBody(null, extra, null);
-    const { record, request } = boot.newRequest(text.slice(start, space), url, headers, body);
-    state.record = record;
-    return request;
+    return boot.newRequest(state, text.slice(start, space), url, headers, body);
   };
 
   const callHandler = (request, state) => {
@@ -62,13 +60,14 @@
       fail(state, error);
       return;
     }
-    if (boot.recordOf(result, "response") !== undefined) reply(state, result);
+    const record = boot.recordOf(result, "response");
+    if (record !== undefined) reply(state, record);
     else {
       boot.then(
         boot.resolved(result),
         (response) => {
           context.current = state;
-          reply(state, response);
+          reply(state, boot.recordOf(response, "response"));
         },
         (error) => {
           context.current = state;
@@ -80,15 +79,15 @@
 
   // ---- its reply ----
 
-  const reply = (state, response) => {
+  const reply = (state, record) => {
     try {
-      sendReply(state, response);
+      sendReply(state, record);
     } catch (error) {
       fail(state, error);
     }
   };
-  const sendReply = (state, response) => {
-    const record = boot.recordOf(response, "response");
+  // `record` is undefined for what is no Response.
+  const sendReply = (state, record) => {
     if (record === undefined) {
       throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
     }
@@ -101,7 +100,7 @@
     if (body !== null && isShortText(body) && !state.canceled) {
       // Most replies by far, and the shortest way for them.
       body.used = true;
-      send(REPLY, state.id, boot.toWire(boot.responseHead(record)), utf8Encode(body.text));
+      send(REPLY, state.id, boot.responseHead(record), utf8Encode(body.text));
       state.release();
       return;
     }
@@ -114,7 +113,7 @@
       return;
     }
     if (content === null) {
-      send(REPLY, state.id, boot.toWire(boot.responseHead(record)), undefined);
+      send(REPLY, state.id, boot.responseHead(record), undefined);
       state.release();
       return;
     }
@@ -123,7 +122,7 @@
       record.headers.append("content-length", `${length}`);
     }
     const { extra, start, outbound } = boot.attach(content, state, () => state.release());
-    send(REPLY, state.id, boot.toWire(boot.responseHead(record)), extra);
+    send(REPLY, state.id, boot.responseHead(record), extra);
     if (outbound === undefined) {
       state.release();
     } else {

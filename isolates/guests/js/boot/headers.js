@@ -61,6 +61,7 @@
     // Whether the name is there, without taking the list apart.
     has(name) {
       if (this.map !== null) return this.map.has(name);
+      if (this.raw === "") return false;
       return this.raw.startsWith(`${name}:`) || this.raw.includes(`\n${name}:`);
     }
     get(name) {
@@ -70,7 +71,7 @@
       return name === "set-cookie" ? value.join(", ") : value;
     }
     append(name, value) {
-      this.sorted = null;
+      if (this.sorted !== null) this.sorted = null; // not to make it a property of its own
       if (name === "") this.open(); // such a header never leaves the guest
       if (this.map === null) this.raw += `${name}:${value}\n`;
       else this.add(name, value);

@@ -22,15 +22,17 @@
       this.headers = headers;
       this.body = body;
     }
-    copy(body) {
-      return Object.assign(new RequestRecord(), this, {
-        headers: this.headers.copy(),
-        headersObject: null,
-        body,
-      });
+  }
+  // A request of the host's. What all of them share is on the prototype.
+  class IncomingRecord {
+    constructor(method, url, headers, body) {
+      this.method = method;
+      this.url = url;
+      this.headers = headers;
+      this.body = body;
     }
   }
-  boot.record(RequestRecord, {
+  const DEFAULTS = {
     kind: "request",
     hrefKnown: false, // `url` is in its normal form
     headersObject: null,
@@ -39,7 +41,18 @@
     cache: undefined,
     cf: undefined,
     incoming: false, // from the host
+  };
+  boot.record(RequestRecord, DEFAULTS);
+  boot.record(IncomingRecord, {
+    ...DEFAULTS,
+    redirect: "manual", // as on Workers: a request that is passed on shows redirects
+    incoming: true,
   });
+  const copyRecord = (record, body) => {
+    const copy = new (record.incoming ? IncomingRecord : RequestRecord)();
+    const headers = record.headers.copy();
+    return Object.assign(copy, record, { headers, headersObject: null, body });
+  };
   const newRecord = (method, url, headers, body) => new RequestRecord(method, url, headers, body);
 
   class Request extends boot.Body {
@@ -81,7 +94,7 @@
     clone() {
       const record = required(this);
       const body = cloneBody(record.body);
-      return new Request(INTERNAL, record.copy(body));
+      return new Request(INTERNAL, copyRecord(record, body));
     }
   }
 
@@ -207,12 +220,10 @@
     return state;
   };
 
-  boot.newRequest = (method, url, headers, body) => {
-    const record = newRecord(method, url, headers, body);
-    record.redirect = "manual"; // as on Workers: a request that is passed on shows redirects
+  boot.newRequest = (state, method, url, headers, body) => {
     headers.immutable = true;
-    record.incoming = true;
-    return { record, request: new Request(INTERNAL, record) };
+    state.record = new IncomingRecord(method, url, headers, body);
+    return new Request(INTERNAL, state.record);
   };
   boot.requestRecord = (input, init) => recordFrom(input, init);
   boot.requestSignal = signalOf;

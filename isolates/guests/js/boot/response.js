@@ -70,6 +70,9 @@
   const reasonOf = ({ status, statusText }) =>
     statusText ?? REASONS.get(status) ?? CLASSES[Math.trunc(status / 100)] ?? "";
 
+  const TEXT_HEADER = "content-type:text/plain;charset=UTF-8\n";
+  const LONGEST_KEPT_HEAD = 4096;
+
   class ResponseRecord {
     constructor(status, statusText, headers, body) {
       this.status = status;
@@ -199,6 +202,13 @@
     return record;
   };
   const setBody = (record, init, defaultType) => {
+    const { headers } = record;
+    if (typeof init === "string" && record.status === 200 && headers.map === null && headers.raw === "") {
+      // Most responses by far, and the shortest way for them.
+      record.body = newBody(init.toWellFormed(), null, null);
+      headers.raw = defaultType === undefined ? TEXT_HEADER : `content-type:${defaultType}\n`;
+      return;
+    }
     const { body, type } = extractBody(init);
     const { status } = record;
     if (status === 204 || status === 205 || status === 304) {
@@ -218,7 +228,18 @@
     }
   };
 
-  boot.responseHead = (record) => `${record.status} ${reasonOf(record)}\n${record.headers.toRaw()}`;
+  // A worker's replies are much alike: the head of the one before often serves again.
+  const last = { status: 0, statusText: null, raw: "", head: "" };
+  boot.responseHead = (record) => {
+    const { status, statusText } = record;
+    const raw = record.headers.toRaw();
+    if (raw === last.raw && status === last.status && statusText === last.statusText) {
+      return last.head;
+    }
+    const head = boot.toWire(`${status} ${reasonOf(record)}\n${raw}`);
+    if (head.length <= LONGEST_KEPT_HEAD) Object.assign(last, { status, statusText, raw, head });
+    return head;
+  };
   // The response of a fetch out of the worker. `body` is undefined, bytes or a stream record.
   boot.newResponse = ({ status, statusText, headers, url, redirected, type }, body) => {
     const list = new boot.HeaderList(headers);
