@@ -102,11 +102,13 @@ def _find_esbuild(root: Path, importer: str, specifier: str) -> Path:
                 return folder / place
     found = shutil.which("esbuild")
     if found is None:
-        raise BundlerError(
+        error = BundlerError(
             f"{importer} imports the package '{specifier}', and packages are bundled with esbuild, "
             f"which is neither in {present[0] / '.bin'} nor on the PATH. "
             "Run `npm install --save-dev esbuild`."
         )
+        error.watching(folder / ".bin" / "esbuild" for folder in present)  # that mends it
+        raise error
     return Path(found)
 
 

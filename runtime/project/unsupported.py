@@ -1,11 +1,31 @@
 """The names of what this runtime does not have yet: it says so, and does not call them unknown."""
 
-__all__ = ["NODE_MODULES", "UNSUPPORTED_BINDINGS", "UNSUPPORTED_DEV_KEYS", "UNSUPPORTED_KEYS"]
+__all__ = [
+    "ACCOUNT_KEYS",
+    "NODE_MODULES",
+    "UNSUPPORTED_BINDINGS",
+    "UNSUPPORTED_DEV_KEYS",
+    "UNSUPPORTED_KEYS",
+]
 
-# Keys of a wrangler config: each is accepted with one warning.
-UNSUPPORTED_KEYS = frozenset(
+# Keys of a wrangler config that are about an account at Cloudflare: nothing is missing without
+# them, so nothing is said.
+ACCOUNT_KEYS = frozenset(
     {
         "account_id",
+        "first_party_worker",
+        "keep_vars",
+        "legacy_env",
+        "preview_urls",
+        "send_metrics",
+        "usage_model",
+        "workers_dev",
+        "zone_id",
+    }
+)
+# Keys that make a worker something it cannot be here yet: each is accepted with one warning.
+UNSUPPORTED_KEYS = frozenset(
+    {
         "agent_memory",
         "ai_search",
         "ai_search_namespaces",
@@ -28,15 +48,12 @@ UNSUPPORTED_KEYS = frozenset(
         "durable_objects",
         "exports",
         "find_additional_modules",
-        "first_party_worker",
         "flagship",
         "hyperdrive",
         "images",
         "jsx_factory",
         "jsx_fragment",
         "keep_names",
-        "keep_vars",
-        "legacy_env",
         "logfwdr",
         "logpush",
         "media",
@@ -50,7 +67,6 @@ UNSUPPORTED_KEYS = frozenset(
         "pipelines",
         "placement",
         "preserve_file_names",
-        "preview_urls",
         "previews",
         "python_modules",
         "queues",
@@ -62,7 +78,6 @@ UNSUPPORTED_KEYS = frozenset(
         "secrets",
         "secrets_store_secrets",
         "send_email",
-        "send_metrics",
         "services",
         "site",
         "stream",
@@ -74,7 +89,6 @@ UNSUPPORTED_KEYS = frozenset(
         "unsafe",
         "unsafe_hello_world",
         "upload_source_maps",
-        "usage_model",
         "vectorize",
         "version_metadata",
         "vpc_networks",
@@ -82,9 +96,7 @@ UNSUPPORTED_KEYS = frozenset(
         "wasm_modules",
         "websearch",
         "worker_loaders",
-        "workers_dev",
         "workflows",
-        "zone_id",
     }
 )
 UNSUPPORTED_DEV_KEYS = frozenset(

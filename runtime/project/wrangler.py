@@ -23,7 +23,7 @@ from belem.runtime.project.errors import ConfigError
 from belem.runtime.project.jsonc import JsoncError, parse_jsonc
 from belem.runtime.project.positions import code_frame
 from belem.runtime.project.settings import AIBinding, Binding, DevServer, KVBinding, Limits
-from belem.runtime.project.unsupported import UNSUPPORTED_DEV_KEYS, UNSUPPORTED_KEYS
+from belem.runtime.project.unsupported import ACCOUNT_KEYS, UNSUPPORTED_DEV_KEYS, UNSUPPORTED_KEYS
 from belem.sdk import Json
 
 __all__ = ["CONFIG_NAMES", "Config", "read_config"]
@@ -36,7 +36,7 @@ _CONFIG_BYTES = 1024 * 1024
 _INHERITED = ("name", "main", "compatibility_date", "compatibility_flags", "limits")
 _NOT_INHERITED = ("vars", "kv_namespaces", "ai")
 _NOTHING: Mapping[str, Json] = {}
-_ENV_KEYS = UNSUPPORTED_KEYS | {*_INHERITED, *_NOT_INHERITED}
+_ENV_KEYS = UNSUPPORTED_KEYS | ACCOUNT_KEYS | {*_INHERITED, *_NOT_INHERITED}
 _KEYS = _ENV_KEYS | {"$schema", "env", "dev"}
 
 

@@ -207,6 +207,18 @@ def test_a_bundler_that_cannot_be_run_is_told(builder: Builder, write: WriteFile
         builder.build(load_project(root / "index.ts"))
 
 
+def test_a_missing_bundler_is_waited_for(
+    builder: Builder, write: WriteFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write({"index.ts": IMPORTER, "node_modules/pack/package.json": "{}"})
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(BundlerError, match="npm install --save-dev esbuild") as caught:
+        builder.build(load_project(root / "index.ts"))
+
+    assert root / "node_modules/.bin/esbuild" in caught.value.watched
+
+
 @pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm to install esbuild with")
 def test_the_real_bundler_bundles(
     builder: Builder, write: WriteFiles, monkeypatch: pytest.MonkeyPatch

@@ -151,6 +151,13 @@ def test_known_keys_that_are_not_supported_warn_once_each(tmp_path: Path) -> Non
     )
 
 
+def test_keys_about_an_account_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "wrangler.json"
+    path.write_text('{"main": "a.js", "account_id": "x", "workers_dev": true, "keep_vars": true}')
+
+    assert read_config(path, None).warnings == ()
+
+
 def test_unknown_keys_warn_with_a_guess(tmp_path: Path) -> None:
     config = read(tmp_path, {"compatability_date": "x", "zzzz": 1, "dev": {"prot": 1}})
 
