@@ -111,7 +111,7 @@ class RequestHead:
         if nominated is not None:
             self._lines = _without(self._lines, nominated)
         # The HTTP parser has refused messages whose framing is ambiguous.
-        length = int(lengths[0]) if lengths else None
+        length = _checked_length(lengths[0]) if lengths else None
         self.plan = _plan(scope["method"], length, limits, chunked=chunked)
 
     def event_head(self, prefix: bytes, ray: str) -> str:
@@ -147,6 +147,14 @@ class RequestHead:
         chain = b", ".join([*self._earlier, address]) if self._earlier else address
         added = _ADDED % (address, ray.encode(), chain, scheme, address)
         return added + b"\nx-forwarded-prefix:" + prefix if prefix else added
+
+
+def _checked_length(value: bytes) -> int:
+    # The parser has refused these too; a number of a thousand digits would still take its time.
+    if not value.isdigit() or len(value) > 19:
+        shown = value[:40].decode("latin-1")
+        raise BadRequest(f"The Content-Length is {shown!r}; it must be a number of bytes.")
+    return int(value)
 
 
 def _checked_host(hosts: list[bytes]) -> str:

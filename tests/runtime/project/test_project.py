@@ -76,8 +76,9 @@ def test_a_declared_binding_that_there_is_not_warns(write: WriteFiles) -> None:
     [
         ("My Worker.js", "my-worker"),
         ("src/index.ts", "src"),
-        ("über.ts", "ber"),
-        ("é.ts", "worker"),
+        ("über.ts", "uber"),
+        ("é.ts", "e"),
+        ("文.ts", "worker"),
     ],
 )
 def test_a_bare_file_names_the_worker(write: WriteFiles, file: str, name: str) -> None:

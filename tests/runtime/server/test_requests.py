@@ -156,6 +156,12 @@ def test_methods_that_workers_never_see(method: str) -> None:
         head(scope(method=method))
 
 
+@pytest.mark.parametrize("value", [b"", b"-1", b"+5", b"5 5", b"0x5", b"9" * 5000])
+def test_a_length_that_is_no_number_is_refused(value: bytes) -> None:
+    with pytest.raises(BadRequest, match="Content-Length"):
+        head(scope([(b"content-length", value)]))
+
+
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_no_header_can_add_a_line(name: bytes, value: bytes) -> None:
     made = scope([(name, value)])
