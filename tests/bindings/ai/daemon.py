@@ -71,7 +71,8 @@ class FakeDaemon:
         try:
             async for reply in self.script(request, context):
                 yield reply
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
+            # The second is how it ends when the cancellation met it between two replies.
             self.cancelled.set()
             raise
 
