@@ -1,5 +1,6 @@
 """What TensorFlow reads when it is imported must be set before any test module imports it."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 from belem.runtime.inference.device import Device, prepare_environment
 from tests.runtime.inference.tiny_llama import TinyLlama
 
-prepare_environment(Path(tempfile.gettempdir()) / "belem-tests-compiled", "cpu")
+# Of this user: two users may test on one machine.
+prepare_environment(Path(tempfile.gettempdir()) / f"belem-tests-{os.getuid()}", "cpu")
 
 
 @pytest.fixture(scope="session")
