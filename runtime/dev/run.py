@@ -25,6 +25,7 @@ from belem.runtime.server import (
     AUTO,
     Dispatch,
     Listener,
+    Outcome,
     PortInUse,
     RequestEvent,
     bind,
@@ -189,7 +190,9 @@ def _request(console: DevConsole, session: Session, event: RequestEvent) -> None
         console.log("error", error.message)
     elif error is not None:
         console.log("error", f"{type(error).__name__}: {error}")
-    console.request(event.method, event.path, event.status, event.duration_ms)
+    # A client that left may have had its status already; that it left is what matters.
+    status = None if event.outcome is Outcome.CANCELED else event.status
+    console.request(event.method, event.path, status, event.duration_ms)
 
 
 def _log(console: DevConsole, session: Session, line: LogLine) -> None:

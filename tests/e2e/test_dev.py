@@ -122,6 +122,25 @@ def test_console_output_and_request_lines_are_printed(dev: DevServer) -> None:
     server.wait_for_output("200")
 
 
+def test_a_client_that_left_in_mid_stream_is_printed_as_closed(dev: DevServer) -> None:
+    source = """
+    export default {
+      fetch: () => new Response(new ReadableStream({
+        async pull(controller) {
+          controller.enqueue(new TextEncoder().encode("more"));
+          await scheduler.wait(5);
+        },
+      })),
+    };
+    """
+    server = dev("worker.js", {"worker.js": source})
+
+    with server.client() as client, client.stream("GET", "/endless") as response:
+        next(response.iter_raw())
+
+    server.wait_for_output("GET /endless closed")
+
+
 def test_start_up_says_the_url_and_the_inferred_bindings(dev: DevServer) -> None:
     source = "interface Env { NOTES: KVNamespace }\n" + HELLO
     server = dev("worker.ts", {"worker.ts": source})
