@@ -7,8 +7,13 @@ export function asEvents(answer: { response?: string }): string {
   return `data: ${JSON.stringify(answer)}\n\ndata: [DONE]\n\n`;
 }
 
-/** Pass the events through untouched and hand the whole text to `done` if, and only if, the stream completes. */
-export function collect(done: (text: string) => void): TransformStream<Uint8Array, Uint8Array> {
+/**
+ * Pass the events through untouched, and hand the whole text to `keep` if, and only if, the stream completes.
+ * The stream ends once it is kept, so that whoever asks after that finds it.
+ */
+export function collect(
+  keep: (text: string) => Promise<void>,
+): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let pending = "";
   let text = "";
@@ -26,8 +31,8 @@ export function collect(done: (text: string) => void): TransformStream<Uint8Arra
         else text += JSON.parse(data).response ?? "";
       }
     },
-    flush() {
-      if (complete) done(text);
+    async flush() {
+      if (complete) await keep(text);
     },
   });
 }

@@ -13,19 +13,19 @@ const OPTIONS = { max_tokens: 512, temperature: 0 };
 const HOUR_SECONDS = 3600;
 
 export default {
-  async fetch(request: Request, env: Env, ctx: ExecutionContext): Promise<Response> {
+  async fetch(request: Request, env: Env): Promise<Response> {
     if (request.method !== "POST") {
       return new Response("Method Not Allowed", { status: 405, headers: { Allow: "POST" } });
     }
     try {
-      return await answer(request, env, ctx);
+      return await answer(request, env);
     } catch (error) {
       return failure(error as Error);
     }
   },
 };
 
-async function answer(request: Request, env: Env, ctx: ExecutionContext): Promise<Response> {
+async function answer(request: Request, env: Env): Promise<Response> {
   const { prompt, stream } = await readQuestion(request);
   const key = await cacheKey(MODEL, prompt);
 
@@ -34,8 +34,8 @@ async function answer(request: Request, env: Env, ctx: ExecutionContext): Promis
 
   if (stream) {
     const tokens: ReadableStream = await env.AI.run(MODEL, { prompt, stream, ...OPTIONS });
-    const kept = collect((response) => ctx.waitUntil(keep(env, key, { response })));
-    return events(tokens.pipeThrough(kept), "MISS");
+    const collected = collect((response) => keep(env, key, { response }));
+    return events(tokens.pipeThrough(collected), "MISS");
   }
   const result = await env.AI.run(MODEL, { prompt, ...OPTIONS });
   await keep(env, key, result);
