@@ -4,15 +4,16 @@ import sys
 from pathlib import Path
 
 from belem.isolates.guests.building import BuildFailed, Outputs, Sources, Steps, steps_for_terminal
-from belem.isolates.guests.building.outputs import cache_folder, install
+from belem.isolates.guests.building.outputs import install
 from belem.isolates.guests.js import build as js
+from belem.sdk.folders import user_cache_directory
 
 __all__ = ["build_guests"]
 
 
 def build_guests(steps: Steps) -> None:
     """Have every guest's wasm beside its sources."""
-    cache = cache_folder()
+    cache = user_cache_directory()
     built = js.build(Outputs(cache / "guests"), Sources(cache / "sources"), steps)
     target = Path(js.__file__).parent / js.WASM_NAME
     if install(built, target):

@@ -19,7 +19,6 @@ from belem.runtime.project import (
     DevServer,
     Project,
     load_project,
-    user_cache_directory,
 )
 from belem.runtime.server import (
     AUTO,
@@ -33,6 +32,7 @@ from belem.runtime.server import (
     serving,
 )
 from belem.sdk import BelemError
+from belem.sdk.folders import user_cache_directory
 
 __all__ = ["DevSettings", "dev"]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from belem.runtime.inference.errors import BadRequest
 from belem.runtime.inference.listening import parse_address
 from belem.runtime.inference.store import Catalogue
 from belem.sdk.errors import BelemError
+from belem.sdk.folders import user_cache_directory
 
 
 @click.command(context_settings={"show_default": True})
@@ -57,7 +57,7 @@ def main(
     try:
         address = parse_address(listen)
         names = Catalogue.load(catalogue)
-        prepare_environment(_cache_folder(), device)
+        prepare_environment(user_cache_directory() / "compiled", device)
         chosen = choose_device(device, memory_limit_mb=device_memory_mb)
         # Only now: these import TensorFlow, which reads the environment once.
         from belem.runtime.inference.daemon import DaemonOptions, serve
@@ -81,12 +81,6 @@ def _say(line: str) -> None:
     with contextlib.suppress(BrokenPipeError):  # nobody listens any more; answers go on
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")
-    base = Path(home) if home else Path.home() / ".cache"
-    return base / "belem" / "compiled"
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from belem.runtime.project.project import Project, configuration, load_project
 from belem.runtime.project.settings import AIBinding, Binding, DevServer, KVBinding, Limits
 from belem.runtime.project.stack import locate, map_stack
 from belem.runtime.project.starter import create_starter
-from belem.runtime.project.transform import user_cache_directory
 
 __all__ = [
     "AIBinding",
@@ -48,6 +47,5 @@ __all__ = [
     "load_project",
     "locate",
     "map_stack",
-    "user_cache_directory",
     "worker_name_from",
 ]

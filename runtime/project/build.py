@@ -18,7 +18,8 @@ from belem.runtime.project.positions import SourceMap
 from belem.runtime.project.project import Project
 from belem.runtime.project.resolve import SpecifierKind, classify, is_inside, resolve_relative
 from belem.runtime.project.tokens import Lines
-from belem.runtime.project.transform import Transformer, user_cache_directory
+from belem.runtime.project.transform import Transformer
+from belem.sdk.folders import user_cache_directory
 
 __all__ = ["Builder", "build_bundle"]
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import wasmtime
 
-__all__ = ["Language", "ParseFailure", "Transformer", "user_cache_directory"]
+__all__ = ["Language", "ParseFailure", "Transformer"]
 
 _OK: Final = 0
 _UNCHANGED: Final = 1
@@ -50,12 +50,6 @@ class Language:
 TYPESCRIPT: Final = Language(flags=1 | 256, transforms=True)
 JSX: Final = Language(flags=2 | 256, transforms=True)
 JAVASCRIPT: Final = Language(flags=512, transforms=False)
-
-
-def user_cache_directory() -> Path:
-    """Return the folder for what can be made again: `belem` in `$XDG_CACHE_HOME` or `~/.cache`."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "belem"
 
 
 class Transformer:

@@ -23,7 +23,6 @@ from belem.runtime.control import (
     ensure_token,
 )
 from belem.runtime.control.models import rest_models
-from belem.runtime.project import user_cache_directory
 from belem.runtime.server.compose import open_composer
 from belem.runtime.server.daemon import DaemonState, InferenceProcess
 from belem.runtime.server.dispatch import Dispatch, RequestEvent
@@ -31,6 +30,7 @@ from belem.runtime.server.failures import Outcome
 from belem.runtime.server.serving import bind, serving
 from belem.runtime.server.stage import LiveStage
 from belem.sdk import BelemError
+from belem.sdk.folders import user_cache_directory
 
 __all__ = ["AUTO", "DataDirectoryBusy", "ServeSettings", "Started", "serve"]
 

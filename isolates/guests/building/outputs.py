@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 import time
@@ -12,18 +11,10 @@ from typing import Final
 
 from belem.isolates.guests.building.errors import BuildFailed
 
-__all__ = ["Outputs", "cache_folder"]
+__all__ = ["Outputs"]
 
 _LOCK_TIMEOUT_SECONDS: Final = 900.0
 _LOCK_POLL_SECONDS: Final = 0.1
-
-
-def cache_folder() -> Path:
-    """Return Belem's folder in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification: a relative path there is invalid and must be ignored.
-    root = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return root / "belem"
 
 
 class Outputs:

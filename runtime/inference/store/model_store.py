@@ -22,6 +22,7 @@ from typing import Final, cast
 
 from belem.runtime.inference.store.errors import PullError
 from belem.runtime.inference.store.schema import Weights
+from belem.sdk.folders import user_cache_directory
 
 __all__ = ["ModelStore"]
 
@@ -40,9 +41,7 @@ class ModelStore:
     @classmethod
     def default(cls) -> "ModelStore":
         """Return the store in the user's cache folder."""
-        home = os.environ.get("XDG_CACHE_HOME")
-        base = Path(home) if home else Path.home() / ".cache"
-        return cls(base / "belem" / "models")
+        return cls(user_cache_directory() / "models")
 
     def installed(self, weights: Weights) -> Path | None:
         """Return the file of these very weights, or None.

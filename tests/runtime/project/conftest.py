@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from belem.runtime.project import Builder, user_cache_directory
+from belem.runtime.project import Builder
 from belem.runtime.project.transform import Transformer
+from belem.sdk.folders import user_cache_directory
 
 WriteFiles = Callable[[Mapping[str, str]], Path]
 

@@ -9,8 +9,8 @@ from belem.runtime.project.transform import (
     TYPESCRIPT,
     ParseFailure,
     Transformer,
-    user_cache_directory,
 )
+from belem.sdk.folders import user_cache_directory
 
 
 @pytest.fixture(scope="module")

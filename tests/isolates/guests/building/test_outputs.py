@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from belem.isolates.guests.building import BuildFailed, Outputs
-from belem.isolates.guests.building.outputs import cache_folder, install
+from belem.isolates.guests.building.outputs import install
+from belem.sdk.folders import user_cache_directory
 
 
 def _not_waiting() -> None:
@@ -109,7 +110,7 @@ def test_install_copies_only_what_is_not_there(tmp_path: Path) -> None:
 def test_the_cache_folder_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
-    assert cache_folder() == tmp_path / ".cache" / "belem"
+    assert user_cache_directory() == tmp_path / ".cache" / "belem"
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
-    assert cache_folder() == tmp_path / "elsewhere" / "belem"
+    assert user_cache_directory() == tmp_path / "elsewhere" / "belem"
