@@ -15,7 +15,7 @@ from belem.runtime.project.errors import (
     UnsupportedModule,
 )
 from belem.runtime.project.positions import Position, SourceMap, code_frame
-from belem.runtime.project.project import Project, configuration, load_project
+from belem.runtime.project.project import Project, load_project
 from belem.runtime.project.settings import AIBinding, Binding, DevServer, KVBinding, Limits
 from belem.runtime.project.stack import locate, map_stack
 from belem.runtime.project.starter import create_starter
@@ -42,7 +42,6 @@ __all__ = [
     "UnsupportedModule",
     "build_bundle",
     "code_frame",
-    "configuration",
     "create_starter",
     "load_project",
     "locate",

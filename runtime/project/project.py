@@ -15,7 +15,7 @@ from belem.runtime.project.variables import Variables, read_variables
 from belem.runtime.project.wrangler import Config, read_config
 from belem.sdk import Json
 
-__all__ = ["Project", "configuration", "load_project"]
+__all__ = ["Project", "load_project"]
 
 _SOURCE_BYTES = 8 * 1024 * 1024
 
@@ -65,20 +65,6 @@ def load_project(
     except (ConfigError, ProjectNotFound) as error:
         error.watching(watched)
         raise
-
-
-def configuration(project: Project) -> dict[str, Json]:
-    """Return what the guest is configured with; secrets are variables to it, and win over them."""
-    bindings = [
-        {"name": binding.name, "type": "ai" if isinstance(binding, AIBinding) else "kv"}
-        for binding in project.bindings
-    ]
-    return {
-        "bindings": bindings,
-        "vars": {**project.vars, **project.secrets},
-        "compatibility_date": project.compatibility_date,
-        "compatibility_flags": project.flags,
-    }
 
 
 def _configured(

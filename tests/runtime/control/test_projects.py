@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,32 @@ def test_a_bare_file_has_ai_only_where_it_asks_for_it(
     tmp_path: Path, source: str, config: str | None, expected: list[str]
 ) -> None:
     assert bindings(tmp_path, source, config) == expected
+
+
+def test_a_dev_upload_has_secrets_over_vars_and_a_deploy_has_none(tmp_path: Path) -> None:
+    (tmp_path / "worker.js").write_text(HELLO)
+    (tmp_path / ".dev.vars").write_text("A=secret")
+    config = {
+        "name": "w",
+        "main": "worker.js",
+        "compatibility_date": "2026-01-01",
+        "compatibility_flags": ["nodejs_compat"],
+        "vars": {"A": 1, "B": {"c": []}},
+        "ai": {"binding": "AI"},
+        "kv_namespaces": [{"binding": "CACHE", "id": "abc"}],
+    }
+    (tmp_path / "wrangler.json").write_text(json.dumps(config))
+    project = load_project(tmp_path)
+    bundle = build_bundle(project)
+
+    dev = upload_of(project, bundle, with_secrets=True)
+    deploy = upload_of(project, bundle)
+
+    assert json.loads(json.dumps(dev.vars)) == {"A": "secret", "B": {"c": []}}
+    assert json.loads(json.dumps(deploy.vars)) == {"A": 1, "B": {"c": []}}
+    assert [(b.name, b.type, b.namespace_id) for b in dev.bindings] == [
+        ("CACHE", "kv_namespace", "abc"),
+        ("AI", "ai", None),
+    ]
+    assert dev.compatibility_date == "2026-01-01"
+    assert tuple(dev.compatibility_flags) == ("nodejs_compat",)

@@ -9,7 +9,6 @@ from belem.runtime.project import (
     KVBinding,
     ProjectError,
     ProjectNotFound,
-    configuration,
     load_project,
 )
 from tests.runtime.project.conftest import WriteFiles
@@ -169,30 +168,6 @@ def test_an_environment_has_its_own_secrets(write: WriteFiles) -> None:
     project = load_project(root, environment="staging", now=NOW)
 
     assert (project.name, project.secrets) == ("shop-staging", {"A": "2"})
-
-
-def test_a_guest_is_configured_with_secrets_over_vars(write: WriteFiles) -> None:
-    root = write(
-        {
-            "wrangler.json": config(
-                vars={"A": 1, "B": {"c": []}},
-                ai={"binding": "AI"},
-                kv_namespaces=[{"binding": "CACHE", "id": "abc"}],
-                compatibility_flags=["nodejs_compat"],
-            ),
-            "a.js": HANDLER,
-            ".dev.vars": "A=secret",
-        }
-    )
-
-    made = configuration(load_project(root, now=NOW))
-
-    assert json.loads(json.dumps(made)) == {
-        "bindings": [{"name": "CACHE", "type": "kv"}, {"name": "AI", "type": "ai"}],
-        "vars": {"A": "secret", "B": {"c": []}},
-        "compatibility_date": "2026-01-01",
-        "compatibility_flags": ["nodejs_compat"],
-    }
 
 
 def test_a_secret_may_not_take_a_bindings_name(write: WriteFiles) -> None:
