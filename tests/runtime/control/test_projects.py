@@ -38,7 +38,7 @@ def test_a_bare_file_has_ai_only_where_it_asks_for_it(
 def test_a_dev_upload_has_secrets_over_vars_and_a_deploy_has_none(tmp_path: Path) -> None:
     (tmp_path / "worker.js").write_text(HELLO)
     (tmp_path / ".dev.vars").write_text("A=secret")
-    config = {
+    config: dict[str, object] = {
         "name": "w",
         "main": "worker.js",
         "compatibility_date": "2026-01-01",
