@@ -192,8 +192,10 @@ class SQLiteStore:
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await self._writer.aclose()
+        # The writer goes last and alone: only the last connection to close folds the log back into
+        # the file, and of two that close at once neither is the last.
         await self._readers.aclose()
+        await self._writer.aclose()
         if self._sweeping is not None:
             await asyncio.wait([self._sweeping])
 

@@ -52,6 +52,10 @@ def _read(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
 def _rows(path: Path) -> int:
     connection = sqlite3.connect(path)
     try:
@@ -267,6 +271,15 @@ async def test_a_later_layout_is_refused(path: Path) -> None:
 
     with pytest.raises(StoreUnreadable, match="layout version 2; this build reads version 1"):
         await SQLiteStore(path).open()
+
+
+async def test_closing_folds_the_log_into_the_file(path: Path) -> None:
+    for _ in range(50):  # connections that close at the same moment race
+        async with SQLiteStore(path) as store:
+            await store.put("ns", "key", b"value")
+            await asyncio.gather(*(store.get("ns", "key") for _ in range(4)))
+
+        assert _names(path.parent) == [path.name]
 
 
 async def test_a_file_cut_short_is_refused(path: Path) -> None:
