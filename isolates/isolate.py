@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 from belem.isolates.calls import KEPT_BYTES, Inbox, OverCpu, read_outbox, reserve
@@ -114,15 +115,27 @@ class Isolate:
         Raises `GuestThrew`, `GuestHung`, `CpuLimitExceeded`, `MemoryLimitExceeded`, `IsolateLost`
         or `IsolateBusy`. Cancelling the call tells the guest that the client is gone.
         """
-        if self.dead is not None:
-            raise again(self.dead)
-        reply = self._requests.open()
-        self._send_event(reply.id, event)
+        answer: asyncio.Future[None] = self._loop.create_future()
+        reply = self.send(event, partial(_wake, answer))
         try:
-            await reply.future
+            await answer
         except asyncio.CancelledError:
             self._requests.close(reply)
             raise
+        if reply.error is not None:
+            raise reply.error
+        return reply
+
+    def send(self, event: Event, on_answer: Callable[[Reply], None]) -> Reply:
+        """Run a handler and call back, once and never from within this call, when it has answered.
+
+        `Reply.error` then is what `dispatch` raises. Without an answer, `Reply.aclose` says that
+        the client is gone. Raises if the isolate is dead or busy.
+        """
+        if self.dead is not None:
+            raise again(self.dead)
+        reply = self._requests.open(on_answer)
+        self._send_event(reply.id, event)
         return reply
 
     async def aclose(self) -> None:
@@ -243,7 +256,7 @@ class Isolate:
         if over is not None and not over.is_settled:
             self._die(CpuLimitExceeded(over.cpu_ms, self._limits.cpu_ms))
             return
-        requests.start_clocks()
+        requests.announce()
         self._next_turn()
         if requests.live and not self._busy:
             self._look_if_hung()
@@ -393,3 +406,8 @@ class Isolate:
         _on_cancel,
         _on_op,
     )
+
+
+def _wake(answer: asyncio.Future[None], _: Reply) -> None:
+    if not answer.done():  # else the caller of `dispatch` was cancelled
+        answer.set_result(None)

@@ -9,7 +9,7 @@ __all__ = ["Reply"]
 
 
 class Reply:
-    """What a handler answered. Made by `Isolate.dispatch`.
+    """What a handler answered. Made by `Isolate.dispatch` and `Isolate.send`.
 
     `body` is bytes when the guest handed it over whole, else an iterator to be read once. `settled`
     waits for everything that belongs to the request; `aclose` says that the client is gone. States
@@ -18,25 +18,27 @@ class Reply:
     """
 
     __slots__ = (
-        "_on_close", "_waiter", "answered", "body", "cpu_seconds", "future", "head", "id",
-        "is_settled", "log_bytes_left", "timer",
+        "_on_close", "_waiter", "answered", "body", "closed", "cpu_seconds", "error", "head", "id",
+        "is_settled", "log_bytes_left", "on_answer", "timer",
     )  # fmt: skip
 
     def __init__(
         self,
         id: int,
-        future: asyncio.Future[None],
+        on_answer: Callable[["Reply"], None],
         on_close: Callable[["Reply"], None],
         log_bytes: int,
     ) -> None:
         self.id = id
         self.head = ""
         self.body: bytes | AsyncIterator[bytes] | None = None
+        self.error: BelemError | None = None  # instead of head and body
         self.cpu_seconds = 0.0
         self.is_settled = False
         # For the isolate only.
         self.answered = False
-        self.future = future
+        self.closed = False
+        self.on_answer = on_answer
         self.timer: asyncio.TimerHandle | None = None
         self.log_bytes_left = log_bytes
         self._on_close = on_close
@@ -61,12 +63,13 @@ class Reply:
 
     # For the isolate only.
 
-    def fail(self, error: BelemError) -> None:
-        """Make `dispatch` raise, if it has not returned."""
-        if not self.answered:
-            self.answered = True
-            if not self.future.done():
-                self.future.set_exception(error)
+    def fail(self, error: BelemError) -> bool:
+        """Answer with an error, unless there is an answer; say whether one has to be announced."""
+        if self.answered:
+            return False
+        self.answered = True
+        self.error = error
+        return True
 
     def settle(self) -> None:
         self.is_settled = True

@@ -7,6 +7,7 @@ is a breach.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Set
 from functools import partial
 from typing import Final
@@ -21,6 +22,8 @@ from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 
 __all__ = ["Requests", "again"]
+
+_log: Final = logging.getLogger("belem.isolates")
 
 _CUT_TEXT: Final = (
     "waitUntil() tasks did not complete within the allowed time after the response was sent or "
@@ -58,7 +61,7 @@ class Requests:
         self._last_id = 0
         self._answered: list[Reply] = []  # in this step; their clocks start after it
 
-    def open(self) -> Reply:
+    def open(self, on_answer: Callable[[Reply], None]) -> Reply:
         """Begin a request, or raise `IsolateBusy`."""
         limit = self._limits.max_requests
         if len(self.live) >= limit:
@@ -66,9 +69,7 @@ class Requests:
                 f"The isolate has {len(self.live)} requests in flight; the limit is {limit}."
             )
         self._last_id = id = self._last_id + 1
-        reply = self.live[id] = Reply(
-            id, self._loop.create_future(), self.close, self._limits.log_bytes
-        )
+        reply = self.live[id] = Reply(id, on_answer, self.close, self._limits.log_bytes)
         return reply
 
     def known(self, id: int) -> Reply | None:
@@ -89,7 +90,7 @@ class Requests:
             head, rest = split(payload)
             is_stream = type == Type.TEXT_AND_STREAM
             body = self._streams.open_outbound(rest, id) if is_stream else rest
-        if reply is None or reply.future.cancelled():
+        if reply is None or reply.closed:
             if isinstance(body, OutboundStream):
                 body.close()
             return
@@ -99,14 +100,12 @@ class Requests:
         reply.body = body
         reply.answered = True
         self._answered.append(reply)
-        reply.future.set_result(None)
 
     def throw(self, id: int, payload: bytes) -> None:
         """Take a THROW."""
         error = read_fault(payload)
         reply = self.known(id)
-        if reply is not None:
-            reply.fail(error)
+        if reply is not None and reply.fail(error):
             self._answered.append(reply)
 
     def settled(self, id: int) -> None:
@@ -119,6 +118,7 @@ class Requests:
 
     def close(self, reply: Reply) -> None:
         """Tell the guest, once, that the client is gone, and start the last clock."""
+        reply.closed = True
         if reply.is_settled or reply.timer is not None:
             return
         if isinstance(reply.body, OutboundStream):
@@ -129,34 +129,50 @@ class Requests:
     def fail_all(self, error: BelemError, unseen: Set[int]) -> None:
         """The isolate has ended. The requests whose event no step took can go to another one."""
         live, self.live = self.live, {}
+        for reply in self._answered:  # in the step that was the last one
+            self._loop.call_soon(self._hand_over, reply)
+        self._answered.clear()
         for reply in live.values():
             if reply.id in unseen:
-                reply.fail(IsolateLost("ended", error.message, delivered=False))
+                self._fail(reply, IsolateLost("ended", error.message, delivered=False))
             else:
-                reply.fail(again(error))
+                self._fail(reply, again(error))
             reply.settle()
 
     def fail_hung(self) -> None:
         """Nothing can wake the guest any more: every request ends here."""
         for reply in list(self.live.values()):
-            if not reply.answered:
-                reply.fail(GuestHung())
-            elif isinstance(reply.body, OutboundStream) and not reply.body.ended:
+            failed = self._fail(reply, GuestHung())
+            if isinstance(reply.body, OutboundStream) and not reply.body.ended:
                 reply.body.end(GuestHung())
-            else:
+            elif not failed:
                 self._logs.line(reply.id, reply, "warn", _HUNG_WAIT_TEXT)
             self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
             self._settle(reply)
 
-    def start_clocks(self) -> None:
-        """Give each request that answered in this step its time for `waitUntil`."""
-        for reply in self._answered:
+    def announce(self) -> None:
+        """Hand over the answers of this step; each request then has its time for `waitUntil`."""
+        answered, self._answered = self._answered, []
+        for reply in answered:
             body = reply.body
             if isinstance(body, OutboundStream) and not body.ended:
                 body.on_end = partial(self._start_clock, reply)
             elif not reply.is_settled:
                 self._start_clock(reply)
-        self._answered.clear()
+            self._hand_over(reply)
+
+    def _hand_over(self, reply: Reply) -> None:
+        try:
+            reply.on_answer(reply)
+        except Exception:  # the boundary to the caller: its fault must not end the isolate
+            _log.exception("isolate_answer_failed")
+
+    def _fail(self, reply: Reply, error: BelemError) -> bool:
+        """Answer with an error outside a step: later, for the caller may be sending just now."""
+        failed = reply.fail(error)
+        if failed:
+            self._loop.call_soon(self._hand_over, reply)
+        return failed
 
     def _start_clock(self, reply: Reply) -> None:
         if reply.timer is None and not reply.is_settled:
@@ -177,8 +193,7 @@ class Requests:
         body = reply.body
         if isinstance(body, OutboundStream) and not body.ended:
             body.end(IsolateLost("protocol", "the request settled before its body ended"))
-        if not reply.answered:
-            reply.fail(IsolateLost("protocol", "the request settled without a reply"))
+        self._fail(reply, IsolateLost("protocol", "the request settled without a reply"))
         reply.settle()
         if not self.live:
             self._on_last()
