@@ -57,8 +57,12 @@ class Reply:
             self._waiter = asyncio.get_running_loop().create_future()
         await asyncio.shield(self._waiter)
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Cancel what is left: the client is gone. Safe to call twice."""
+        self._on_close(self)
+
+    async def aclose(self) -> None:
+        """Do as `close`, for what closes things that have to be awaited."""
         self._on_close(self)
 
     # For the isolate only.

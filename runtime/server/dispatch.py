@@ -6,17 +6,19 @@ request.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from belem.isolates import Event, GuestThrew, Reply
+from belem.isolates import Event, GuestThrew, Isolate, IsolateLost, Reply
 from belem.runtime.server.client import Client, Receive, Send
+from belem.runtime.server.direct import Connection, DirectExchange
 from belem.runtime.server.errors import BadReply, ClientGone, NoSuchWorker, ResponseBroken
 from belem.runtime.server.failures import Outcome, describe
 from belem.runtime.server.pages import Explanation, render
 from belem.runtime.server.requests import NO_BODY, RequestHead, RequestLimits, Scope, ray_id
 from belem.runtime.server.responses import NULL_BODY_STATUSES, ReplyHead, read_reply_head
+from belem.sdk import BelemError
 
 __all__ = ["Dispatch", "Explain", "RequestEvent", "Route", "Router", "Target"]
 
@@ -35,6 +37,10 @@ class Target(Protocol):
         """Hand the event to an isolate and return when the head of its reply is there."""
         ...
 
+    def acquire(self) -> Isolate | None:
+        """Return an isolate that takes an event at once; None if that has to be waited for."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -44,6 +50,7 @@ class Route:
     prefix: bytes = b""
 
 
+GoOn = Callable[[DirectExchange, Reply], None]
 Router = Callable[[str, bytes], Route | None]
 """From the Host header and the raw path to a route. Called for every request: keep it short."""
 
@@ -68,6 +75,7 @@ class _Exchange:
     scope: Scope
     client: Client
     ray: str
+    started_s: float
     target: Target | None = None
     status: int | None = None
 
@@ -92,11 +100,52 @@ class Dispatch:
         """Serve one ASGI scope."""
         if scope["type"] != "http":
             raise ResponseBroken(f"The data plane serves http, not {scope['type']}.")
-        started_s = time.perf_counter()
-        exchange = _Exchange(scope, Client(receive, send, self._limits), ray_id())
+        client = Client(receive, send, self._limits)
+        exchange = _Exchange(scope, client, ray_id(), time.perf_counter())
+        await self._run(exchange, self._serve(exchange))
+
+    def begin(
+        self, scope: Scope, connection: Connection, *, keep_alive: bool, go_on: GoOn
+    ) -> DirectExchange | None:
+        """Start a request on the direct way; None if it has to go the long one from the start.
+
+        `go_on` serves the rest of an exchange as ASGI, through `finish`.
+        """
+        try:
+            request = RequestHead(scope, self._limits)
+            route = self._router(request.host, scope["raw_path"])
+            if request.plan is not NO_BODY or route is None:
+                return None
+            isolate = route.target.acquire()
+            if isolate is None:
+                return None
+            ray = ray_id()
+            exchange = DirectExchange(
+                scope,
+                connection,
+                target=route.target,
+                ray=ray,
+                keep_alive=keep_alive,
+                on_end=self._report_direct,
+                on_long_way=go_on,
+            )
+            exchange.send(isolate, request.event_head(route.prefix, ray))
+        except BelemError:
+            return None  # the long way meets it again, and says so
+        return exchange
+
+    async def finish(
+        self, direct: DirectExchange, reply: Reply, receive: Receive, send: Send
+    ) -> None:
+        """Serve what is left of a request that began on the direct way."""
+        client = Client(receive, send, self._limits)
+        exchange = _Exchange(direct.scope, client, direct.ray, direct.started_s, direct.target)
+        await self._run(exchange, self._go_on(exchange, reply))
+
+    async def _run(self, exchange: _Exchange, work: Coroutine[None, None, None]) -> None:
         outcome, error = Outcome.OK, None
         try:
-            await self._serve(exchange)
+            await work
         except ClientGone:
             outcome = Outcome.CANCELED
         except asyncio.CancelledError:
@@ -106,7 +155,7 @@ class Dispatch:
             error = exchange.client.body_error or failure
             outcome = await self._fail(exchange, error)
         finally:
-            self._report(exchange, started_s, outcome, error)
+            self._report(exchange, outcome, error)
         if error is not None and outcome is Outcome.STREAM_DISCONNECTED:
             raise ResponseBroken("The response body failed after its headers were sent.") from error
 
@@ -122,6 +171,15 @@ class Dispatch:
         async with client:
             reply = await route.target.dispatch(Event("fetch", head, body))
             await self._answer(exchange, reply)
+
+    async def _go_on(self, exchange: _Exchange, reply: Reply) -> None:
+        if isinstance(reply.error, IsolateLost) and not reply.error.delivered:
+            await self._serve(exchange)  # no guest has seen it: another isolate takes it
+        elif reply.error is not None:
+            raise reply.error
+        else:
+            async with exchange.client:
+                await self._answer(exchange, reply)
 
     async def _answer(self, exchange: _Exchange, reply: Reply) -> None:
         complete = False
@@ -168,8 +226,7 @@ class Dispatch:
 
     def _report(
         self,
-        exchange: _Exchange,
-        started_s: float,
+        exchange: _Exchange | DirectExchange,
         outcome: Outcome,
         error: BaseException | None,
     ) -> None:
@@ -179,12 +236,15 @@ class Dispatch:
                 method=exchange.scope["method"],
                 path=exchange.scope["path"],
                 status=exchange.status,
-                duration_ms=(time.perf_counter() - started_s) * 1000,
+                duration_ms=(time.perf_counter() - exchange.started_s) * 1000,
                 outcome=outcome,
                 ray=exchange.ray,
                 error=error,
             )
         )
+
+    def _report_direct(self, exchange: DirectExchange) -> None:
+        self._report(exchange, exchange.outcome, None)
 
 
 async def _send_whole(client: Client, body: bytes) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from belem.isolates import Event, Host, IsolateLost, LogLine, Reply
+from belem.isolates import Event, Host, Isolate, IsolateLost, LogLine, Reply
 from belem.runtime.server.errors import WorkerUnavailable
 from belem.runtime.server.pool import Pool, PoolBounds, Revision
 
@@ -71,6 +71,10 @@ class LiveWorker:
                 if lost.delivered or not repeatable or attempt == _ATTEMPTS:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def acquire(self) -> Isolate | None:
+        """Return an isolate that takes an event at once, or None if `dispatch` has to be used."""
+        return self._pool.acquire()
 
     def swap(self, revision: Revision) -> None:
         """Send new requests to `revision`. Returns at once: it is live when this returns."""

@@ -80,6 +80,10 @@ class Pool:
         """Hand the event to an isolate and return when the head of its reply is there."""
         return await self._pick().dispatch(event)
 
+    def acquire(self) -> Isolate | None:
+        """Return an isolate that takes an event at once, or None if `dispatch` has to be used."""
+        return self._pick()
+
     async def drain(self, *, grace_seconds: float) -> None:
         """Wait until nothing is in flight, or until the grace is over, and close."""
         try:

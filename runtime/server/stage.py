@@ -46,6 +46,9 @@ class BrokenWorker:
             "The worker's version could not be started; the host's log says why."
         )
 
+    def acquire(self) -> None:
+        """Have no isolate: `dispatch` says why."""
+
 
 class LiveStage:
     """All live workers of a process, found by host name or by the first part of the path."""
