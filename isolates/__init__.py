@@ -17,7 +17,7 @@ from belem.isolates.host import Host
 from belem.isolates.image import Image
 from belem.isolates.isolate import Isolate
 from belem.isolates.limits import Limits
-from belem.isolates.reply import Reply
+from belem.isolates.reply import KeptLine, Reply
 
 __all__ = [
     "Capability",
@@ -32,6 +32,7 @@ __all__ = [
     "Isolate",
     "IsolateBusy",
     "IsolateLost",
+    "KeptLine",
     "Limits",
     "LoadError",
     "LogLine",

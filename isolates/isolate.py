@@ -136,6 +136,8 @@ class Isolate:
             raise again(self.dead)
         reply = self._requests.open(on_answer)
         self._send_event(reply.id, event)
+        if event.on_sent is not None:
+            event.on_sent(reply)
         return reply
 
     async def aclose(self) -> None:

@@ -50,4 +50,4 @@ class Logs:
             id, self._loose_bytes_left = 0, left - size
         else:
             reply.log_bytes_left = left - size
-        self._write(LogLine(id, level, text))
+        self._write(LogLine(id, level, text, reply))

@@ -1,11 +1,23 @@
 """A request and its reply: one object, because there is one per request."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
+from typing import Final, NamedTuple
 
 from belem.sdk.errors import BelemError
 
-__all__ = ["Reply"]
+__all__ = ["KeptLine", "Reply"]
+
+_log: Final = logging.getLogger("belem.isolates")
+
+
+class KeptLine(NamedTuple):
+    """A line of the console that is to be read together with its request."""
+
+    at_ms: int
+    level: str
+    text: str
 
 
 class Reply:
@@ -15,11 +27,14 @@ class Reply:
     waits for everything that belongs to the request; `aclose` says that the client is gone. States
     only move forward: waiting, then answered (or failed), then settled; each is set before anybody
     is woken.
+
+    `on_settled` is called once, by the step in which that happens; it comes too late for a reply
+    that is settled. `kept_lines` belongs to whoever reads the log and wants lines by request.
     """
 
     __slots__ = (
         "_on_close", "_waiter", "answered", "body", "closed", "cpu_seconds", "error", "head", "id",
-        "is_settled", "log_bytes_left", "on_answer", "timer",
+        "is_settled", "kept_lines", "log_bytes_left", "on_answer", "on_settled", "timer",
     )  # fmt: skip
 
     def __init__(
@@ -35,6 +50,8 @@ class Reply:
         self.error: BelemError | None = None  # instead of head and body
         self.cpu_seconds = 0.0
         self.is_settled = False
+        self.on_settled: Callable[[Reply], None] | None = None
+        self.kept_lines: list[KeptLine] | None = None
         # For the isolate only.
         self.answered = False
         self.closed = False
@@ -82,3 +99,9 @@ class Reply:
             self.timer = None
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+        on_settled, self.on_settled = self.on_settled, None
+        if on_settled is not None:
+            try:
+                on_settled(self)
+            except Exception:  # the boundary to the observer: its fault must not end the isolate
+                _log.exception("isolate_settled_failed")

@@ -43,7 +43,7 @@ class DirectExchange:
 
     __slots__ = (
         "_connection", "_on_end", "_on_long_way", "disconnected", "keep_alive", "outcome", "ray",
-        "reply", "response_complete", "scope", "started_s", "status", "target",
+        "reply", "response_complete", "scope", "started_s", "status", "target", "version",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +59,7 @@ class DirectExchange:
     ) -> None:
         self.scope = scope
         self.target = target
+        self.version: str = target.version
         self.ray = ray
         self.keep_alive = keep_alive
         self.started_s = time.perf_counter()

@@ -33,6 +33,11 @@ class Target(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def version(self) -> str:
+        """The version that takes new requests."""
+        ...
+
     async def dispatch(self, event: Event, /) -> Reply:
         """Hand the event to an isolate and return when the head of its reply is there."""
         ...
@@ -42,8 +47,7 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """The worker for a request, and the start of the path that chose it, hidden from it."""
 
     target: Target
@@ -56,7 +60,10 @@ Router = Callable[[str, bytes], Route | None]
 
 
 class RequestEvent(NamedTuple):
-    """One finished request. `path` has no query string: a log is no place for it."""
+    """One finished response. `path` has no query string: a log is no place for it.
+
+    The request may go on in `reply`, until that is settled. Without one, it never reached a guest.
+    """
 
     worker: str | None
     method: str
@@ -66,6 +73,9 @@ class RequestEvent(NamedTuple):
     outcome: Outcome
     ray: str
     error: BaseException | None = None
+    version: str = ""
+    reply: Reply | None = None
+    scope: Scope | None = None
 
 
 @dataclass(slots=True)
@@ -78,6 +88,12 @@ class _Exchange:
     started_s: float
     target: Target | None = None
     status: int | None = None
+    version: str = ""
+    reply: Reply | None = None
+
+    def sent(self, reply: Reply) -> None:
+        """An isolate has taken the event."""
+        self.reply = reply
 
 
 class Dispatch:
@@ -140,6 +156,7 @@ class Dispatch:
         """Serve what is left of a request that began on the direct way."""
         client = Client(receive, send, self._limits)
         exchange = _Exchange(direct.scope, client, direct.ray, direct.started_s, direct.target)
+        exchange.version, exchange.reply = direct.version, reply
         await self._run(exchange, self._go_on(exchange, reply))
 
     async def _run(self, exchange: _Exchange, work: Coroutine[None, None, None]) -> None:
@@ -165,11 +182,11 @@ class Dispatch:
         route = self._router(request.host, scope["raw_path"])
         if route is None:
             raise NoSuchWorker(f"No worker is deployed at {request.host}.")
-        exchange.target = route.target
+        exchange.target, exchange.version = route.target, route.target.version
         head = request.event_head(route.prefix, exchange.ray)
         body = None if request.plan is NO_BODY else await client.body(request.plan)
         async with client:
-            reply = await route.target.dispatch(Event("fetch", head, body))
+            reply = await route.target.dispatch(Event("fetch", head, body, exchange.sent))
             await self._answer(exchange, reply)
 
     async def _go_on(self, exchange: _Exchange, reply: Reply) -> None:
@@ -240,6 +257,9 @@ class Dispatch:
                 outcome=outcome,
                 ray=exchange.ray,
                 error=error,
+                version=exchange.version,
+                reply=exchange.reply,
+                scope=exchange.scope,
             )
         )
 

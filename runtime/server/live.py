@@ -57,6 +57,11 @@ class LiveWorker:
         return self._pool.revision
 
     @property
+    def version(self) -> str:
+        """The id of the version that takes new requests."""
+        return self._pool.revision.version
+
+    @property
     def in_flight(self) -> int:
         """Unsettled requests, on every version."""
         return self._pool.in_flight + sum(pool.in_flight for pool in self._retiring)

@@ -39,6 +39,7 @@ class BrokenWorker:
     """A worker whose active version cannot be built on this host: its requests are told so."""
 
     name: str
+    version: str = ""
 
     async def dispatch(self, event: Event) -> Reply:
         """Refuse the request."""

@@ -26,6 +26,7 @@ class FunctionTarget:
 
     handler: Handler
     name: str = "function"
+    version: str = "version-1"
     events: list[Event] = field(default_factory=list[Event])
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
