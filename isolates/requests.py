@@ -193,7 +193,8 @@ class Requests:
         body = reply.body
         if isinstance(body, OutboundStream) and not body.ended:
             body.end(IsolateLost("protocol", "the request settled before its body ended"))
-        self._fail(reply, IsolateLost("protocol", "the request settled without a reply"))
+        if not reply.answered:
+            self._fail(reply, IsolateLost("protocol", "the request settled without a reply"))
         reply.settle()
         if not self.live:
             self._on_last()

@@ -82,12 +82,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and refuse a head that is too long or too slow."""
         self._fed_body = False
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+        except httptools.HttpParserUpgrade:
+            pass  # answered as a plain request, as HTTP allows
         # What is no part of a body counts, also behind one: trailers have no other end.
-        self._head_bytes = 0 if self._fed_body else self._head_bytes + len(data)
-        if self._head_bytes > _HEAD_LIMIT_BYTES:
-            self._refuse(_TOO_LARGE)
-        elif self._head_open and self._head_timer is None:
+        if self._fed_body:
+            self._head_bytes = 0
+        else:
+            self._head_bytes += len(data)
+            if self._head_bytes > _HEAD_LIMIT_BYTES:
+                self._refuse(_TOO_LARGE)
+                return
+        if self._head_open and self._head_timer is None:
             self._head_timer = self.loop.call_later(_HEAD_TIMEOUT_SECONDS, self._refuse, _TOO_SLOW)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -121,7 +130,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Remember that a body came."""
         self._fed_body = True
-        super().on_body(body)
+        if not isinstance(self.cycle, DirectExchange):  # else a GET's body, which nobody reads
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Count anew: what comes next is another request's."""
@@ -249,9 +259,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # Any: an ASGI app
         self._running = cycle
         super()._start_asgi_task(cycle, app)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered as a plain one, as HTTP allows."""
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:

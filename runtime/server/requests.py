@@ -4,7 +4,8 @@ import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NoReturn
 
 from belem.runtime.server.errors import (
     BadRequest,
@@ -40,6 +41,7 @@ _NEVER_NOMINATED: Final = {b"keep-alive", b"close", b"host", b"content-length", 
 _ADDED: Final = (
     b"cf-connecting-ip:%s\ncf-ray:%s\nx-forwarded-for:%s\nx-forwarded-proto:%s\nx-real-ip:%s"
 )
+_ADDED_BREAKS: Final = _ADDED.count(b"\n") + 1
 _REFUSED_METHODS: Final = frozenset({"CONNECT", "TRACE", "TRACK"})
 _BODILESS_METHODS: Final = frozenset({"GET", "HEAD"})
 
@@ -107,12 +109,15 @@ class RequestHead:
             raise HeadersTooLarge(
                 f"The headers are {size_bytes} bytes; the limit is {limits.header_bytes}."
             )
-        self.host = _checked_host(hosts)
+        self.host = _checked_host(hosts[0]) if len(hosts) == 1 else _not_one(hosts)
         if nominated is not None:
             self._lines = _without(self._lines, nominated)
         # The HTTP parser has refused messages whose framing is ambiguous.
-        length = _checked_length(lengths[0]) if lengths else None
-        self.plan = _plan(scope["method"], length, limits, chunked=chunked)
+        if lengths or chunked:
+            length = _checked_length(lengths[0]) if lengths else None
+            self.plan = _plan(scope["method"], length, limits, chunked=chunked)
+        else:
+            self.plan = NO_BODY
 
     def event_head(self, prefix: bytes, ray: str) -> str:
         """Return "METHOD URL\\nname:value\\n…"; `prefix` is the part of the path that routed."""
@@ -131,21 +136,26 @@ class RequestHead:
             raise BadRequest("The request target must start with a slash.")
         scheme = scope["scheme"].encode()
         target = b"%s?%s" % (path, query) if query else path
-        start = b"%s %s://%s%s" % (method.encode(), scheme, self.host.encode(), target)
-        lines = [start, *self._lines, self._added(prefix, ray, scheme)]
-        head = b"\n".join(lines)
-        if _UNSAFE.search(head) is not None or head.count(b"\n") != len(lines) + _added_breaks(
-            prefix
-        ):
+        lines = self._lines
+        breaks = len(lines) + (_ADDED_BREAKS + 1 if prefix else _ADDED_BREAKS)
+        head = b"%s %s://%s%s\n%s\n%s" % (
+            method.encode(),
+            scheme,
+            self.host.encode(),
+            target,
+            b"\n".join(lines),
+            self._added(prefix, ray.encode(), scheme),
+        )
+        if head.count(b"\n") != breaks or _UNSAFE.search(head) is not None:
             raise BadRequest("The request has control characters in its URL or headers.")
         return head.decode("latin-1")
 
-    def _added(self, prefix: bytes, ray: str, scheme: bytes) -> bytes:
+    def _added(self, prefix: bytes, ray: bytes, scheme: bytes) -> bytes:
         """Return what only the host may say: who the client is, and how it came here."""
         client = self._scope.get("client")
         address = client[0].encode() if client else b"127.0.0.1"
         chain = b", ".join([*self._earlier, address]) if self._earlier else address
-        added = _ADDED % (address, ray.encode(), chain, scheme, address)
+        added = _ADDED % (address, ray, chain, scheme, address)
         return added + b"\nx-forwarded-prefix:" + prefix if prefix else added
 
 
@@ -157,12 +167,15 @@ def _checked_length(value: bytes) -> int:
     return int(value)
 
 
-def _checked_host(hosts: list[bytes]) -> str:
-    if len(hosts) != 1:
-        raise BadRequest(f"The request has {len(hosts)} Host headers; it must have exactly one.")
-    if _HOST.fullmatch(hosts[0]) is None:
+def _not_one(hosts: list[bytes]) -> NoReturn:
+    raise BadRequest(f"The request has {len(hosts)} Host headers; it must have exactly one.")
+
+
+@lru_cache(1024)
+def _checked_host(host: bytes) -> str:
+    if _HOST.fullmatch(host) is None:
         raise BadRequest("The Host header is not a valid host name.")
-    return hosts[0].decode("ascii").lower()
+    return host.decode("ascii").lower()
 
 
 def _is_chunked(value: bytes) -> bool:
@@ -187,8 +200,3 @@ def _plan(method: str, length: int | None, limits: RequestLimits, *, chunked: bo
     if length is not None and length <= limits.whole_body_bytes:
         return BodyPlan("whole", length)
     return BodyPlan("stream", length)
-
-
-def _added_breaks(prefix: bytes) -> int:
-    """Return how many line breaks a head has beside those between its parts, less one."""
-    return _ADDED.count(b"\n") + (1 if prefix else 0) - 1
