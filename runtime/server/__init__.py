@@ -10,12 +10,22 @@ from belem.runtime.server.logs import EventFormatter, set_up_logging
 from belem.runtime.server.pages import Explanation, Page, render
 from belem.runtime.server.pool import PoolBounds, Revision
 from belem.runtime.server.requests import RequestLimits
-from belem.runtime.server.serve import AUTO, ServeSettings, Started, serve
+from belem.runtime.server.serve import serve
 from belem.runtime.server.serving import Listener, bind, serving
+from belem.runtime.server.settings import (
+    AUTO,
+    MAX_PROCESSES,
+    BadSettings,
+    Isolation,
+    ServeSettings,
+    Started,
+)
 from belem.runtime.server.stage import LiveStage
 
 __all__ = [
     "AUTO",
+    "MAX_PROCESSES",
+    "BadSettings",
     "Composer",
     "DaemonState",
     "Dispatch",
@@ -25,6 +35,7 @@ __all__ = [
     "Failure",
     "InferenceFailed",
     "InferenceProcess",
+    "Isolation",
     "Listener",
     "LiveStage",
     "LiveWorker",

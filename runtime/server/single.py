@@ -1,0 +1,67 @@
+"""A data plane in the process of its control plane: `belem serve` as it comes."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from belem.runtime.control import VersionStore
+from belem.runtime.server.compose import open_composer
+from belem.runtime.server.dispatch import Dispatch
+from belem.runtime.server.journal import console_line, request_journal
+from belem.runtime.server.plane import DRAIN_SECONDS, WAIT_UNTIL_GRACE_SECONDS, Plane
+from belem.runtime.server.premises import Premises
+from belem.runtime.server.serving import serving
+from belem.runtime.server.stage import LiveStage
+from belem.sdk import BelemError
+
+__all__ = ["restore", "single"]
+
+_host: Final = logging.getLogger("belem.host")
+
+
+@contextlib.asynccontextmanager
+async def single(premises: Premises) -> AsyncGenerator[Plane, None]:
+    """Serve the premises' data port from this process."""
+    settings = premises.settings
+    listener = premises.data_listener
+    async with contextlib.AsyncExitStack() as stack:
+        composer = await stack.enter_async_context(
+            open_composer(
+                cache_directory=premises.shared_code_cache(),
+                kv_file=premises.kv_file,
+                inference_address=premises.inference_address,
+                allow_private_fetch=settings.allow_private_fetch,
+            )
+        )
+        stage = LiveStage(
+            composer, port=listener.port, log=console_line, on_ai=premises.start_inference
+        )
+        stack.push_async_callback(stage.drain, grace_seconds=WAIT_UNTIL_GRACE_SECONDS)
+        await restore(premises.store, stage)
+        warming = asyncio.create_task(composer.warm())
+        stack.push_async_callback(_over, warming)
+        dispatch = Dispatch(stage.route, on_request=request_journal(access_log=settings.access_log))
+        async with serving(dispatch, listener, drain_seconds=DRAIN_SECONDS):
+            yield Plane(stage, stage.workers)
+
+
+async def restore(store: VersionStore, stage: LiveStage) -> None:
+    """Bring every worker's active version back; one that fails is reported, others serve."""
+    for summary in await store.list():
+        try:
+            version = await store.active(summary.name)
+            if version is not None:
+                await stage.go_live(version, await stage.prepare(version.upload))
+        except BelemError as error:
+            stage.mark_broken(summary.name)
+            _host.error(
+                "worker_failed_to_start",
+                extra={"worker": summary.name, "version": summary.version_id, "error": str(error)},
+            )
+
+
+async def _over(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
