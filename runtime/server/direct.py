@@ -50,7 +50,6 @@ class DirectExchange:
         self,
         scope: Mapping[str, Any],  # Any: as ASGI's scopes
         connection: Connection,
-        *,
         target: Any,
         ray: str,
         keep_alive: bool,

@@ -137,13 +137,7 @@ class Dispatch:
                 return None
             ray = ray_id()
             exchange = DirectExchange(
-                scope,
-                connection,
-                target=route.target,
-                ray=ray,
-                keep_alive=keep_alive,
-                on_end=self._report_direct,
-                on_long_way=go_on,
+                scope, connection, route.target, ray, keep_alive, self._report_direct, go_on
             )
             exchange.send(isolate, request.event_head(route.prefix, ray))
         except BelemError:
@@ -247,19 +241,20 @@ class Dispatch:
         outcome: Outcome,
         error: BaseException | None,
     ) -> None:
+        scope = exchange.scope
         self._on_request(
-            RequestEvent(
-                worker=exchange.target.name if exchange.target is not None else None,
-                method=exchange.scope["method"],
-                path=exchange.scope["path"],
-                status=exchange.status,
-                duration_ms=(time.perf_counter() - exchange.started_s) * 1000,
-                outcome=outcome,
-                ray=exchange.ray,
-                error=error,
-                version=exchange.version,
-                reply=exchange.reply,
-                scope=exchange.scope,
+            RequestEvent(  # by position: there is one per request
+                exchange.target.name if exchange.target is not None else None,
+                scope["method"],
+                scope["path"],
+                exchange.status,
+                (time.perf_counter() - exchange.started_s) * 1000,
+                outcome,
+                exchange.ray,
+                error,
+                exchange.version,
+                exchange.reply,
+                scope,
             )
         )
 

@@ -22,6 +22,7 @@ _HEAD_LIMIT_BYTES: Final = 192 * 1024
 _HEAD_TIMEOUT_SECONDS: Final = 30.0
 _PIPELINE_LIMIT: Final = 16
 
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
     b"content-length: 34\r\nconnection: close\r\n\r\nThe request's headers are too big\n"
@@ -120,7 +121,20 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Start to count a head."""
         self._head_open = True
         self._head_bytes = 0
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
+        # As uvicorn makes it, without the state of a lifespan, which is off.
+        self.scope = {  # type: ignore[typeddict-item]  # the rest comes with the head's end
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": self.headers,
+        }
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Drop trailers: uvicorn would add them to the headers of the running request."""
