@@ -24,7 +24,7 @@ from belem.isolates.wasm.foreign import context_of, reason
 
 __all__ = ["Function", "Instance", "Trapped"]
 
-SLICE_TICKS: Final = 5
+SLICE_TICKS: Final = 2  # 2.5 to 5 ms: the longest that a step holds up the event loop
 _I32, _I64 = 0, 1  # wasmtime's value kinds
 _U32: Final = 0xFFFFFFFF
 _U64: Final = 0xFFFFFFFFFFFFFFFF

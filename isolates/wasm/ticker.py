@@ -1,7 +1,8 @@
-"""The clock behind epoch deadlines: one tick a millisecond while any guest runs.
+"""The clock behind epoch deadlines: 400 ticks a second while any guest runs.
 
 On Linux it is a POSIX timer whose notification function *is* wasmtime's increment: no Python, no
-GIL. Elsewhere a thread ticks (8 % dearer on a busy core). Nobody ticks while nobody steps: `touch`
+GIL. glibc starts a thread for each tick (some 3 % of a busy core at 1,000 a second), so there are no
+more than a slice needs. Elsewhere one thread ticks (8 %, for it wants the GIL). Nobody ticks while nobody steps: `touch`
 starts the clock, and a second without a touch stops it.
 """
 
@@ -19,7 +20,7 @@ from belem.isolates.wasm.foreign import bindings, increment_epoch_address
 
 __all__ = ["Ticker"]
 
-_TICK_NS: Final = 1_000_000
+_TICK_NS: Final = 2_500_000
 _IDLE_SECONDS: Final = 1.0
 _CLOCK_MONOTONIC: Final = 1
 _SIGEV_THREAD: Final = 2
