@@ -1,9 +1,9 @@
 """The clock behind epoch deadlines: 400 ticks a second while any guest runs.
 
 On Linux it is a POSIX timer whose notification function *is* wasmtime's increment: no Python, no
-GIL. glibc starts a thread for each tick (some 3 % of a busy core at 1,000 a second), so there are no
-more than a slice needs. Elsewhere one thread ticks (8 %, for it wants the GIL). Nobody ticks while nobody steps: `touch`
-starts the clock, and a second without a touch stops it.
+GIL. glibc starts a thread for each tick (some 3 % of a busy core at 1,000 a second), so there are
+no more of them than a slice needs. Elsewhere one thread ticks (8 %, since it wants the GIL). Nobody
+ticks while nobody steps: `touch` starts the clock, and a second without a touch stops it.
 """
 
 import asyncio
