@@ -13,6 +13,7 @@ __all__ = [
     "IsolateLost",
     "LoadError",
     "MemoryLimitExceeded",
+    "ending",
 ]
 
 
@@ -116,3 +117,10 @@ class GuestInvalid(BelemError):
 
     code: ClassVar[str] = "isolate/guest-invalid"
     side: ClassVar[Literal["user", "system"]] = "system"
+
+
+def ending(error: BelemError | None) -> str:
+    """Name the end of an isolate in a word or two, out of few: `closed`, `trap`, `cpu-limit`."""
+    if isinstance(error, IsolateLost):
+        return error.reason
+    return "unknown" if error is None else error.code.rpartition("/")[2]

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,13 @@ from weakref import WeakValueDictionary
 from belem.isolates.cache import CodeCache
 from belem.isolates.calls import OverCpu, call
 from belem.isolates.capability import Capability
-from belem.isolates.errors import GuestInvalid, IsolateBusy, IsolateLost, MemoryLimitExceeded
+from belem.isolates.errors import (
+    GuestInvalid,
+    IsolateBusy,
+    IsolateLost,
+    MemoryLimitExceeded,
+    ending,
+)
 from belem.isolates.event import LogLine
 from belem.isolates.guest import Guest, Program
 from belem.isolates.image import Image, base_image, guest_key, program_key, worker_image
@@ -53,6 +60,9 @@ class Host:
         self._bases: dict[str, Image] = {}
         self._images: WeakValueDictionary[str, Image] = WeakValueDictionary()
         self._isolates: set[Isolate] = set()
+        self._spawned = 0
+        self._built = 0
+        self._ended_by_cause: Counter[str] = Counter()
         self._max_isolates = max_isolates
         self._closed = False
 
@@ -71,6 +81,16 @@ class Host:
     def isolates(self) -> int:
         """Return how many isolates are alive."""
         return len(self._isolates)
+
+    def counts(self) -> Mapping[str, int | Mapping[str, int]]:
+        """Return what there is and was, for those who watch the host."""
+        return {
+            "isolates": len(self._isolates),
+            "isolate_memory_bytes": sum(isolate.memory_bytes for isolate in self._isolates),
+            "isolates_spawned": self._spawned,
+            "isolates_ended": dict(self._ended_by_cause),
+            "images_built": self._built,
+        }
 
     async def build(self, guest: Guest, program: Program, limits: Limits | None = None) -> Image:
         """Evaluate a worker's top level and return its image; the work is done off the loop.
@@ -111,9 +131,10 @@ class Host:
             raise
         isolate = Isolate(
             image, instance, capabilities, limits, log,
-            self._scheduler, self._ticker, self._isolates.discard, loop,
+            self._scheduler, self._ticker, self._ended, loop,
         )  # fmt: skip
         self._isolates.add(isolate)
+        self._spawned += 1
         return isolate
 
     async def aclose(self) -> None:
@@ -135,6 +156,10 @@ class Host:
         self._ticker.close()
         self._bases.clear()
         self._engine.close()
+
+    def _ended(self, isolate: Isolate) -> None:
+        self._isolates.discard(isolate)
+        self._ended_by_cause[ending(isolate.dead)] += 1
 
     def _check_open(self) -> None:
         if self._closed:
@@ -158,6 +183,7 @@ class Host:
         if image is None:
             with self._ticker.held():
                 image = worker_image(self._engine, base, program, limits, key)
+            self._built += 1
             if self._cache is not None:
                 self._cache.save(key, image.memory, image.facts())
         elif image.memory_bytes > limits.memory_bytes:

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from belem.isolates import Event, Guest, Host, IsolateBusy, IsolateLost, Limits, Program
+from belem.isolates import (
+    CpuLimitExceeded,
+    Event,
+    Guest,
+    Host,
+    IsolateBusy,
+    IsolateLost,
+    Limits,
+    Program,
+)
 from tests.isolates.conftest import Spawn
 
 PROGRAM = Program(main="w.js", modules={"w.js": "export const hi = () => 'hi';"})
@@ -109,3 +118,22 @@ async def test_requests_of_many_isolates_run_side_by_side(spawn: Spawn) -> None:
     )
 
     assert [reply.head for reply in replies] == [str(n) for n in range(40)]
+
+
+async def test_counts_say_what_became_of_isolates(cache_dir: Path, mini: Guest) -> None:
+    program = Program(main="w.js", modules={"w.js": "export const loop = () => { for (;;); };"})
+    async with Host(cache_dir) as host:
+        image = await host.build(mini, program)
+        isolates = [host.spawn(image, {}, Limits(cpu_ms=20), lambda line: None) for _ in range(3)]
+        memory_bytes = sum(isolate.memory_bytes for isolate in isolates[:1])
+
+        with pytest.raises(CpuLimitExceeded):
+            await isolates[2].dispatch(Event("loop"))
+        await isolates[1].aclose()
+
+        counts = host.counts()
+        assert counts["isolates"] == 1
+        assert counts["isolate_memory_bytes"] == memory_bytes
+        assert counts["isolates_spawned"] == 3
+        assert counts["isolates_ended"] == {"cpu-limit": 1, "closed": 1}
+        assert counts["images_built"] in (0, 1)  # the cache of this run may have it
