@@ -1,7 +1,7 @@
 """The control plane's HTTP API, in the shape of Cloudflare's: paths, envelope and error numbers."""
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
@@ -16,16 +16,20 @@ from belem.runtime.control.deployments import Deployments
 from belem.runtime.control.errors import (
     NoSuchRoute,
     NotAuthorized,
+    ScriptNotFound,
     UploadTooLarge,
     api_code,
 )
+from belem.runtime.control.tail_filter import read_filter
+from belem.runtime.control.tails import TailResponse, Tails
 from belem.runtime.control.uploads import UPLOAD_LIMIT_BYTES, read_upload
 from belem.runtime.control.versions import Binding, WorkerSummary, check_worker_name
 from belem.sdk import BelemError
 
-__all__ = ["RunModel", "control_api"]
+__all__ = ["RenderMetrics", "RunModel", "control_api"]
 
 _SCRIPTS: Final = "/client/v4/accounts/{account}/workers/scripts"
+_MOST_NAMES: Final = 20
 _AI_RUN: Final = "/client/v4/accounts/{account}/ai/run/{model:path}"
 
 
@@ -35,8 +39,19 @@ class RunModel(Protocol):
     async def __call__(self, request: Request, model: str, /) -> Response: ...
 
 
+class RenderMetrics(Protocol):
+    """Return the host's metrics in a format that the Accept header asks for, and its type."""
+
+    async def __call__(self, accept: str, /) -> tuple[bytes, str]: ...
+
+
 def control_api(
-    deployments: Deployments, *, token: str, run_model: RunModel | None = None
+    deployments: Deployments,
+    *,
+    token: str,
+    run_model: RunModel | None = None,
+    tails: Tails | None = None,
+    render_metrics: RenderMetrics | None = None,
 ) -> ASGIApp:
     """Return the API as an ASGI application. Everything but /healthz needs the bearer token."""
 
@@ -70,6 +85,20 @@ def control_api(
             raise NoSuchRoute("This host has no inference daemon; start it with --inference.")
         return await run_model(request, request.path_params["model"])
 
+    async def tail(request: Request) -> Response:
+        worker: str = request.path_params["name"]
+        filter = read_filter(request.query_params)
+        if tails is None:
+            raise NoSuchRoute("This host has no tails.")
+        _check_known(worker, await deployments.list())
+        return TailResponse(tails.open(worker, filter))
+
+    async def metrics(request: Request) -> Response:
+        if render_metrics is None:
+            raise NoSuchRoute("This host has no metrics.")
+        body, media_type = await render_metrics(request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": media_type, "cache-control": "no-store"})
+
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -79,6 +108,8 @@ def control_api(
             Route(_SCRIPTS, _guarded(list_scripts, token), methods=["GET"]),
             Route(_SCRIPTS + "/{name}", _guarded(put_script, token), methods=["PUT"]),
             Route(_SCRIPTS + "/{name}", _guarded(delete_script, token), methods=["DELETE"]),
+            Route(_SCRIPTS + "/{name}/tail", _guarded(tail, token), methods=["GET"]),
+            Route("/metrics", _guarded(metrics, token), methods=["GET"]),
             Route(_AI_RUN, _guarded(run, token), methods=["POST"]),
         ],
         exception_handlers={BelemError: _failed, HTTPException: _no_route},
@@ -120,6 +151,15 @@ def _bounded(receive: Receive) -> Receive:
 
 def _too_large() -> UploadTooLarge:
     return UploadTooLarge(f"The upload is over the limit of {UPLOAD_LIMIT_BYTES >> 20} MiB.")
+
+
+def _check_known(worker: str, workers: Sequence[WorkerSummary]) -> None:
+    names = [summary.name for summary in workers]
+    if worker in names:
+        return
+    shown = ", ".join(names[:_MOST_NAMES]) or "none yet"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    raise ScriptNotFound(f"There is no worker {worker[:80]!r} here. The workers: {shown}{more}.")
 
 
 def _success(result: object) -> Response:

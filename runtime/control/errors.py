@@ -7,12 +7,14 @@ from belem.sdk import BelemError, SystemFault, UserError
 __all__ = [
     "ApiError",
     "BadMetadata",
+    "BadTailFilter",
     "BadWorkerName",
     "NoHandlers",
     "NoSuchRoute",
     "NotAuthorized",
     "ScriptNotFound",
     "StoreFault",
+    "TooManyTails",
     "UnknownBinding",
     "UploadTooLarge",
     "ValidationFailed",
@@ -85,6 +87,20 @@ class UnknownBinding(ApiError):
 
     code: ClassVar[str] = "control/unknown-binding"
     number: ClassVar[int] = 10056
+
+
+class BadTailFilter(ApiError):
+    """A filter of a tail cannot be understood."""
+
+    code: ClassVar[str] = "control/bad-tail-filter"
+
+
+class TooManyTails(ApiError):
+    """No more tails can be followed at once."""
+
+    code: ClassVar[str] = "control/too-many-tails"
+    status: ClassVar[int] = 429
+    number: ClassVar[int] = 10057
 
 
 class NoHandlers(ApiError):

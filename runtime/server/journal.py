@@ -67,12 +67,15 @@ def _log_failure(event: RequestEvent) -> None:
 
 
 def _fields(event: RequestEvent) -> dict[str, object]:
+    reply = event.reply
     return {
         "worker": event.worker,
+        "version": event.version,
         "method": event.method,
         "path": event.path,
         "status": event.status,
         "duration_ms": event.duration_ms,
+        "cpu_ms": 0.0 if reply is None else reply.cpu_ms,
         "outcome": event.outcome.value,
         "ray": event.ray,
     }

@@ -1,10 +1,11 @@
 """A data plane as the control plane sees it: somewhere to deploy to, running already."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from belem.runtime.control import Stage
+from belem.runtime.server.observability import Invocations, Snapshot
 
 __all__ = ["DRAIN_SECONDS", "WAIT_UNTIL_GRACE_SECONDS", "Plane"]
 
@@ -14,7 +15,12 @@ WAIT_UNTIL_GRACE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A running data plane. `workers` are those it started with, and whether each one runs."""
+    """A running data plane. `workers` are those it started with, and whether each one runs.
+
+    `invocations` tells of those in every process of it; `snapshots` asks each for its counts.
+    """
 
     stage: Stage
     workers: Mapping[str, bool]
+    invocations: Invocations
+    snapshots: Callable[[], Awaitable[Iterable[Snapshot]]]

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from belem.runtime.control import Deployments, control_api
+from belem.runtime.server.observability import LiveTails, Metrics
 from belem.runtime.server.plane import DRAIN_SECONDS, Plane
 from belem.runtime.server.premises import Premises, open_premises
 from belem.runtime.server.serving import serving
@@ -27,10 +28,13 @@ async def serve(
     polite.
     """
     async with open_premises(settings) as premises, _plane(premises) as plane:
+        tails = LiveTails(plane.invocations)
         api = control_api(
             Deployments(premises.store, plane.stage),
             token=premises.token,
             run_model=premises.run_model,
+            tails=tails,
+            render_metrics=Metrics(plane.snapshots),
         )
         # Closed before the plane: a deploy in flight still finds what it deploys to.
         async with serving(api, premises.control_listener, drain_seconds=DRAIN_SECONDS):
@@ -46,6 +50,7 @@ async def serve(
             )
             await stop.wait()
             _host.info("draining")
+            tails.close()  # they would never end by themselves
 
 
 def _plane(premises: Premises) -> AbstractAsyncContextManager[Plane]:

@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from typing import Final
 
+from belem.isolates import LogLine
 from belem.runtime.control import VersionStore
 from belem.runtime.server.compose import open_composer
-from belem.runtime.server.dispatch import Dispatch
+from belem.runtime.server.dispatch import Dispatch, RequestEvent
 from belem.runtime.server.journal import console_line, request_journal
+from belem.runtime.server.observability import Invocations, Snapshot, process_snapshot
 from belem.runtime.server.plane import DRAIN_SECONDS, WAIT_UNTIL_GRACE_SECONDS, Plane
 from belem.runtime.server.premises import Premises
 from belem.runtime.server.serving import serving
@@ -35,16 +37,28 @@ async def single(premises: Premises) -> AsyncGenerator[Plane, None]:
                 allow_private_fetch=settings.allow_private_fetch,
             )
         )
-        stage = LiveStage(
-            composer, port=listener.port, log=console_line, on_ai=premises.start_inference
-        )
+        invocations = Invocations()
+        write_request = request_journal(access_log=settings.access_log)
+
+        def log(worker: str, line: LogLine) -> None:
+            console_line(worker, line)
+            invocations.logged(worker, line)
+
+        def on_request(event: RequestEvent) -> None:
+            write_request(event)
+            invocations.responded(event)
+
+        async def snapshots() -> Iterable[Snapshot]:
+            return [process_snapshot(invocations, composer.host)]
+
+        stage = LiveStage(composer, port=listener.port, log=log, on_ai=premises.start_inference)
         stack.push_async_callback(stage.drain, grace_seconds=WAIT_UNTIL_GRACE_SECONDS)
         await restore(premises.store, stage)
         warming = asyncio.create_task(composer.warm())
         stack.push_async_callback(_over, warming)
-        dispatch = Dispatch(stage.route, on_request=request_journal(access_log=settings.access_log))
+        dispatch = Dispatch(stage.route, on_request=on_request)
         async with serving(dispatch, listener, drain_seconds=DRAIN_SECONDS):
-            yield Plane(stage, stage.workers)
+            yield Plane(stage, stage.workers, invocations, snapshots)
 
 
 async def restore(store: VersionStore, stage: LiveStage) -> None:
