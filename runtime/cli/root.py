@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "serve": "Run a host that workers are deployed to.",
     "deploy": "Deploy a worker to a host.",
     "list": "List the workers of a host.",
+    "tail": "Watch the invocations of a worker on a host.",
     "delete": "Delete a worker from a host.",
     "ai": "Manage the models behind env.AI.",
     "inference": "Run the inference daemon.",

@@ -1,13 +1,15 @@
-"""Talk to a host's control API: deploy, list, delete."""
+"""Talk to a host's control API: deploy, list, delete, tail."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self
 from urllib.parse import quote
 
 import httpx
 
+from belem.runtime.control.tails import HEARTBEAT_SECONDS
 from belem.runtime.control.versions import Binding, Upload
 from belem.sdk import Json, SystemFault, UserError
 
@@ -68,6 +70,25 @@ class ControlClient:
         """Delete a worker and its versions."""
         self._call("DELETE", f"{_SCRIPTS}/{_quoted(worker)}")
 
+    @contextmanager
+    def tail(
+        self, worker: str, query: Mapping[str, Sequence[str]]
+    ) -> Generator[Iterator[Mapping[str, Any]], None, None]:
+        """Open a stream of the worker's invocations; it ends when the host closes it.
+
+        Raises `HostUnreachable` while it is read, too: the host may go at any time.
+        """
+        path = f"{_SCRIPTS}/{_quoted(worker)}/tail"
+        timeout = httpx.Timeout(_TIMEOUT_SECONDS, read=3 * HEARTBEAT_SECONDS)
+        try:
+            with self._http.stream("GET", path, params={**query}, timeout=timeout) as response:
+                if response.status_code != 200:
+                    response.read()
+                    self._result(response)
+                yield self._messages(response)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self._unreachable(error) from error
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -92,9 +113,20 @@ class ControlClient:
         try:
             response = self._http.request(method, path, files=files)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise HostUnreachable(
-                f"No host answers at {self._url} ({error}). Start one with: belem serve --data DIR"
-            ) from error
+            raise self._unreachable(error) from error
+        return self._result(response)
+
+    def _messages(self, response: httpx.Response) -> Iterator[Mapping[str, Any]]:
+        try:
+            for line in response.iter_lines():
+                if line:
+                    yield json.loads(line)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        except ValueError as error:
+            raise self._no_api(response) from error
+
+    def _result(self, response: httpx.Response) -> Any:  # Any: JSON of the host
         try:
             envelope = response.json()
             errors = envelope["errors"]
@@ -104,10 +136,18 @@ class ControlClient:
             text = "\n".join(f"{entry['message']} [code {entry['code']}]" for entry in errors)
             raise HostRefused(text, number=first["code"], http_status=response.status_code)
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise HostUnreachable(
-                f"What answers at {self._url} is not a Belem control API (status "
-                f"{response.status_code})."
-            ) from error
+            raise self._no_api(response) from error
+
+    def _unreachable(self, error: Exception) -> HostUnreachable:
+        return HostUnreachable(
+            f"No host answers at {self._url} ({error}). Start one with: belem serve --data DIR"
+        )
+
+    def _no_api(self, response: httpx.Response) -> HostUnreachable:
+        return HostUnreachable(
+            f"What answers at {self._url} is not a Belem control API (status "
+            f"{response.status_code})."
+        )
 
 
 def _metadata(upload: Upload) -> Mapping[str, object]:

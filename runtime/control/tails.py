@@ -78,4 +78,5 @@ async def _lines(tail: Tail, heartbeat_seconds: float) -> AsyncGenerator[bytes, 
         if not messages:
             return
         for message in messages:
-            yield json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+            # Escaped: no character of a worker's can end a line.
+            yield json.dumps(message, separators=(",", ":")).encode() + b"\n"

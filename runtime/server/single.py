@@ -11,7 +11,12 @@ from belem.runtime.control import VersionStore
 from belem.runtime.server.compose import open_composer
 from belem.runtime.server.dispatch import Dispatch, RequestEvent
 from belem.runtime.server.journal import console_line, request_journal
-from belem.runtime.server.observability import Invocations, Snapshot, process_snapshot
+from belem.runtime.server.observability import (
+    Invocations,
+    Snapshot,
+    open_traces,
+    process_snapshot,
+)
 from belem.runtime.server.plane import DRAIN_SECONDS, WAIT_UNTIL_GRACE_SECONDS, Plane
 from belem.runtime.server.premises import Premises
 from belem.runtime.server.serving import serving
@@ -38,6 +43,7 @@ async def single(premises: Premises) -> AsyncGenerator[Plane, None]:
             )
         )
         invocations = Invocations()
+        await stack.enter_async_context(open_traces(invocations))
         write_request = request_journal(access_log=settings.access_log)
 
         def log(worker: str, line: LogLine) -> None:

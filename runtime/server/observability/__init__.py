@@ -10,6 +10,7 @@ from belem.runtime.server.observability.metrics import (
     process_snapshot,
 )
 from belem.runtime.server.observability.tails import LiveTails
+from belem.runtime.server.observability.traces import open_traces
 
 __all__ = [
     "Invocation",
@@ -21,5 +22,6 @@ __all__ = [
     "Snapshot",
     "Thrown",
     "merge",
+    "open_traces",
     "process_snapshot",
 ]
