@@ -23,7 +23,7 @@ from belem.isolates.image import NEARLY_FULL_BYTES, Image
 from belem.isolates.limits import Limits
 from belem.isolates.logs import Logs
 from belem.isolates.ops import ABANDONED, Ops, rejection
-from belem.isolates.records import ProtocolBreach, join, pack, parse, read_json
+from belem.isolates.records import ProtocolBreach, join, pack, parse_some, read_json
 from belem.isolates.reply import Reply
 from belem.isolates.requests import Requests, again
 from belem.isolates.scheduler import Outcome, Scheduler, Step
@@ -37,6 +37,7 @@ __all__ = ["Isolate"]
 
 _log: Final = logging.getLogger("belem.isolates")
 _BATCH_BYTES: Final = 1 << 20
+_TURN_RECORDS: Final = 1_000  # a millisecond or two of work; a step of many requests has fewer
 _LONGEST_COUNT: Final = 32  # digits of an acknowledgement
 _thread_time: Final = time.thread_time
 _wall_time: Final = time.time
@@ -247,14 +248,32 @@ class Isolate:
             self._die(CpuLimitExceeded(step.cpu_seconds * 1000, self._limits.cpu_ms))
 
     def _end_step(self, cpu_seconds: float) -> None:
-        instance, requests = self._instance, self._requests
-        result = instance.finish()
+        result = self._instance.finish()
         over = self._charge(cpu_seconds)
-        if result & 0xFFFFFFFF:
-            handlers = self._handlers
-            outbox = read_outbox(instance, result, self._limits.outbox_bytes)
-            for kind, id, type, payload in parse(outbox):
-                handlers[kind](self, id, type, payload)
+        outbox = read_outbox(self._instance, result, self._limits.outbox_bytes)
+        self._hear(outbox, 0, over)
+
+    def _hear(self, outbox: bytes, offset: int, over: Reply | None) -> None:
+        """Act on the outbox: a flood of records a part at a time, between other isolates' turns."""
+        handlers = self._handlers
+        records, offset = parse_some(outbox, offset, _TURN_RECORDS)
+        for kind, id, type, payload in records:
+            handlers[kind](self, id, type, payload)
+        if offset < len(outbox):
+            self._loop.call_soon(self._hear_on, outbox, offset, over)
+        else:
+            self._after_step(over)
+
+    def _hear_on(self, outbox: bytes, offset: int, over: Reply | None) -> None:
+        if self.dead is not None:
+            return
+        try:
+            self._hear(outbox, offset, over)
+        except Exception as error:  # the boundary of the step, as in _turn
+            self._die(self._cause(error))
+
+    def _after_step(self, over: Reply | None) -> None:
+        requests = self._requests
         if over is not None and not over.is_settled:
             self._die(CpuLimitExceeded(over.cpu_ms, self._limits.cpu_ms))
             return

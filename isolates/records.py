@@ -11,7 +11,17 @@ from typing import Final, NoReturn, cast
 from belem.sdk.abi import RECORD, ToHost, Type
 from belem.sdk.ops import Json
 
-__all__ = ["ProtocolBreach", "Record", "join", "json_bytes", "pack", "parse", "read_json", "split"]
+__all__ = [
+    "ProtocolBreach",
+    "Record",
+    "join",
+    "json_bytes",
+    "pack",
+    "parse",
+    "parse_some",
+    "read_json",
+    "split",
+]
 
 Record = tuple[int, int, int, bytes]  # kind, id, type, payload
 
@@ -48,9 +58,14 @@ def split(payload: bytes) -> tuple[bytes, bytes]:
 
 def parse(outbox: bytes) -> list[Record]:
     """Return the records of an outbox, or raise `ProtocolBreach`."""
+    return parse_some(outbox, 0, len(outbox))[0]
+
+
+def parse_some(outbox: bytes, offset: int, most: int) -> tuple[list[Record], int]:
+    """Return up to `most` records from an offset on, and where the next one begins."""
     records: list[Record] = []
-    offset, total = 0, len(outbox)
-    while offset < total:
+    total = len(outbox)
+    while offset < total and len(records) < most:
         if total - offset < _HEADER_BYTES:
             raise ProtocolBreach(f"{total - offset} bytes after the last record")
         kind, id, type, length = _unpack_header(outbox, offset)
@@ -62,7 +77,7 @@ def parse(outbox: bytes) -> list[Record]:
             raise ProtocolBreach(f"a payload of {length} bytes with {total - offset} left")
         records.append((kind, id, type, outbox[offset:end]))
         offset = (end + 3) & ~3
-    return records
+    return records, offset
 
 
 def json_bytes(value: Json) -> bytes:

@@ -1,6 +1,7 @@
 """Requests in one isolate: answers, errors, concurrency, ends."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -18,6 +19,11 @@ from belem.isolates import (
 )
 from belem.sdk.ops import Answer, Call
 from tests.isolates.conftest import Spawn
+
+
+_FLOOD = """
+  export const flood = () => { for (let n = 0; n < 20_000; n++) console.log(String(n)); return 1; };
+"""
 
 
 async def test_dispatch_returns_what_the_handler_answered(spawn: Spawn) -> None:
@@ -300,6 +306,43 @@ async def test_logs_of_a_request_are_bounded(spawn: Spawn, lines: list[LogLine])
     assert sum(len(line.text) for line in lines) < 5000
     assert "Log size limit exceeded" in lines[-1].text
     assert {line.request for line in lines} == {1}
+
+
+async def test_a_flood_of_records_is_heard_a_part_at_a_time(
+    spawn: Spawn, lines: list[LogLine]
+) -> None:
+    isolate = await spawn(
+        _FLOOD,
+        log_bytes=1 << 30,
+    )
+    flood = asyncio.create_task(isolate.dispatch(Event("flood")))
+    heard = [0]
+
+    while heard[-1] < 20_000 and not flood.done():
+        await asyncio.sleep(0)
+        heard.append(len(lines))
+
+    assert max(late - early for early, late in itertools.pairwise(heard)) <= 1_000
+    assert [line.text for line in lines] == [str(n) for n in range(20_000)]
+    assert (await flood).head == "1"
+
+
+async def test_an_isolate_may_be_closed_while_its_flood_is_heard(
+    spawn: Spawn, lines: list[LogLine]
+) -> None:
+    isolate = await spawn(
+        _FLOOD,
+        log_bytes=1 << 30,
+    )
+    flood = asyncio.create_task(isolate.dispatch(Event("flood")))
+    while not (lines or flood.done()):  # noqa: ASYNC110  # it is the loop's turns that count
+        await asyncio.sleep(0)
+
+    await isolate.aclose()
+
+    with pytest.raises(IsolateLost):
+        await flood
+    assert len(lines) < 20_000
 
 
 async def test_cpu_time_is_metered(spawn: Spawn) -> None:
