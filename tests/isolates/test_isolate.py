@@ -20,7 +20,6 @@ from belem.isolates import (
 from belem.sdk.ops import Answer, Call
 from tests.isolates.conftest import Spawn
 
-
 _FLOOD = """
   export const flood = () => { for (let n = 0; n < 20_000; n++) console.log(String(n)); return 1; };
 """
