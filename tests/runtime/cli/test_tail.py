@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from belem.runtime.cli.tail import tail
 
-FAILED = {
+FAILED: dict[str, object] = {
     "outcome": "exception",
     "scriptName": "notes",
     "exceptions": [

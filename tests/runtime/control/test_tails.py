@@ -3,13 +3,13 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 import pytest
-from starlette.types import Message
+from starlette.types import Message, Scope
 
 from belem.runtime.control import Deployments, SQLiteVersionStore, TailFilter, control_api
 from belem.runtime.control.tails import TailResponse
@@ -50,7 +50,7 @@ class FakeTails:
 
 
 @contextlib.asynccontextmanager
-async def api(tails: FakeTails | None, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def api(tails: FakeTails | None, folder: Path) -> AsyncGenerator[httpx.AsyncClient, None]:
     async def render(accept: str) -> tuple[bytes, str]:
         return f"rendered for {accept}".encode(), "text/plain; version=1.0.0; charset=utf-8"
 
@@ -131,7 +131,7 @@ async def test_metrics_are_rendered_as_the_client_accepts(tmp_path: Path) -> Non
     assert response.headers["content-type"] == "text/plain; version=1.0.0; charset=utf-8"
 
 
-SCOPE = {"type": "http", "asgi": {"spec_version": "2.3"}, "method": "GET", "headers": []}
+SCOPE: Scope = {"type": "http", "asgi": {"spec_version": "2.3"}, "method": "GET", "headers": []}
 
 
 async def test_a_quiet_tail_sends_empty_lines() -> None:
@@ -157,10 +157,14 @@ async def test_a_quiet_tail_sends_empty_lines() -> None:
 async def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("belem.runtime.control.tails._STALLED_SECONDS", 0.01)
 
-    async def forever(*_: object) -> Message:
-        return await asyncio.get_running_loop().create_future()
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("nothing is ever set")
+
+    async def send(_: Message) -> None:
+        await asyncio.Event().wait()
 
     tail = FakeTail([], endless=True)
-    await TailResponse(tail)(SCOPE, forever, forever)
+    await TailResponse(tail)(SCOPE, receive, send)
 
     assert tail.closed == 1
