@@ -8,7 +8,14 @@ import click
 
 from belem.runtime.cli.addresses import inference_address
 from belem.runtime.cli.stopping import run_until_stopped
-from belem.runtime.server import AUTO, ServeSettings, Started, set_up_logging
+from belem.runtime.server import (
+    AUTO,
+    MAX_PROCESSES,
+    Isolation,
+    ServeSettings,
+    Started,
+    set_up_logging,
+)
 from belem.runtime.server import serve as serve_host
 
 __all__ = ["serve"]
@@ -45,6 +52,20 @@ __all__ = ["serve"]
     is_flag=True,
     help="Let workers fetch from private and loopback addresses.",
 )
+@click.option(
+    "--processes",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, MAX_PROCESSES),
+    help="Host processes that share the requests; one for each core is a good number.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["shared", "process"]),
+    default="shared",
+    show_default=True,
+    help="process: every worker in a host process of its own, for tenants without trust.",
+)
 @click.option("--access-log", is_flag=True, help="Log every request, and not only failed ones.")
 @click.option(
     "--log-format",
@@ -65,6 +86,8 @@ def serve(
     allow_private_fetch: bool,
     access_log: bool,
     log_format: Literal["text", "json"],
+    processes: int,
+    isolation: Isolation,
 ) -> None:
     """Run a host for workers. SIGTERM and Ctrl-C drain it; a second one ends it."""
     set_up_logging(log_format)
@@ -78,6 +101,9 @@ def serve(
         inference=inference,
         allow_private_fetch=allow_private_fetch,
         access_log=access_log,
+        log_format=log_format,
+        processes=processes,
+        isolation=isolation,
     )
     run_until_stopped(lambda stop: serve_host(settings, stop=stop, announce=_announce))
 

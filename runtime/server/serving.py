@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.server import ServerState
 
+from belem.runtime.server.accepting import Acceptor, Share
 from belem.runtime.server.errors import PortInUse, ResponseBroken
 from belem.runtime.server.protocol import BoundedHttpProtocol
 
@@ -64,12 +66,13 @@ def bind(host: str, port: int, *, flag: str = "--port") -> Listener:
 
 @contextlib.asynccontextmanager
 async def serving(
-    app: AsgiApp, listener: Listener, *, drain_seconds: float = 10.0
+    app: AsgiApp, listener: Listener, *, drain_seconds: float = 10.0, share: Share | None = None
 ) -> AsyncGenerator[None, None]:
     """Serve `app` on `listener` for the length of the block.
 
     On exit the socket stops to accept, idle connections close, and requests in flight have
     `drain_seconds` before they are cancelled. The block starts when connections are accepted.
+    `share` is for a socket that other processes accept on too.
     """
     config = uvicorn.Config(
         app,
@@ -85,7 +88,7 @@ async def serving(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(drain_seconds)),
     )
-    server = _Server(config)
+    server = _Server(config, share)
     _quiet_uvicorn()
     task = asyncio.create_task(server.serve(sockets=[listener.sock]))
     try:
@@ -103,17 +106,52 @@ async def serving(
 class _Server(uvicorn.Server):
     """uvicorn's server without its signal handlers, and with an event for "accepting"."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, share: Share | None) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._share = share
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
+        share = self._share
+        await super().startup(sockets=sockets if share is None else [])
+        if share is not None:
+            # As uvicorn makes it for a server of the event loop.
+            def protocol() -> asyncio.Protocol:
+                state = self.lifespan.state
+                return _CountedProtocol(self.config, self.server_state, state, share)
+
+            self._acceptors = [Acceptor(sock, protocol, share) for sock in sockets or []]
+            for acceptor in self._acceptors:
+                acceptor.start()
         self.ready.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets=sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+
+class _CountedProtocol(BoundedHttpProtocol):
+    """A connection that was counted when it was accepted."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],  # Any: uvicorn's lifespan state, which is off here
+        share: Share,
+    ) -> None:
+        super().__init__(config, server_state, app_state)
+        self._share = share
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._share.add(-1)
+        super().connection_lost(exc)
 
 
 def _quiet_uvicorn() -> None:
