@@ -18,6 +18,7 @@ from belem.isolates.image import Image
 from belem.isolates.isolate import Isolate
 from belem.isolates.limits import Limits
 from belem.isolates.reply import KeptLine, Reply
+from belem.isolates.usage import Usage
 
 __all__ = [
     "Capability",
@@ -40,4 +41,5 @@ __all__ = [
     "Program",
     "Reply",
     "Script",
+    "Usage",
 ]

@@ -87,8 +87,9 @@ class Isolate:
             self._queued_bytes, loop,
         )  # fmt: skip
         self._requests = Requests(
-            limits, self._logs, self._streams, self._post, self._ops.abandon, loop
-        )
+            limits, self._logs, self._streams, self._post, self._ops.abandon,
+            self._memory_now, loop,
+        )  # fmt: skip
 
     @property
     def in_flight(self) -> int:
@@ -147,6 +148,9 @@ class Isolate:
         if self._freed is not None:
             await asyncio.shield(self._freed)
         await self._tasks.wait()
+
+    def _memory_now(self) -> int:
+        return self.memory_bytes
 
     # Into the guest
 
@@ -303,8 +307,9 @@ class Isolate:
         for owner in self._step_owners:
             reply = self._requests.live.get(owner)
             if reply is not None:
-                reply.cpu_seconds += share
-                if reply.cpu_seconds > self._cpu_limit_seconds:
+                usage = reply.usage
+                usage.cpu_seconds += share
+                if usage.cpu_seconds > self._cpu_limit_seconds:
                     over = reply
         return over
 
@@ -344,7 +349,7 @@ class Isolate:
         self._streams.end_all(error)
         heads = [RECORD.unpack_from(record) for record in self._records]
         unseen = {id for kind, id, _, _ in heads if kind == ToGuest.EVENT}
-        self._requests.fail_all(error, unseen)
+        self._requests.fail_all(error, unseen, self._instance.memory_bytes)
         self._records.clear()
         self._later.clear()
         if self._long_step is not None:
@@ -410,7 +415,8 @@ class Isolate:
     def _on_op(self, id: int, type: int, payload: bytes) -> None:
         owners = self._step_owners
         owner = owners[0] if owners.count(owners[0]) == len(owners) else 0
-        self._ops.start(id, type, payload, owner)
+        reply = self._requests.live.get(owner)
+        self._ops.start(id, type, payload, owner, None if reply is None else reply.usage)
 
     _handlers: ClassVar = (  # by kind
         _on_nothing,

@@ -11,6 +11,7 @@ from belem.isolates.limits import Limits
 from belem.isolates.records import ProtocolBreach, join, json_bytes, pack, read_json, split
 from belem.isolates.streams import OutboundStream, Streams, close_source
 from belem.isolates.tasks import Tasks
+from belem.isolates.usage import Usage
 from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 from belem.sdk.ops import Answer, Call, Json, Rejection
@@ -75,7 +76,7 @@ class Ops:
         pending = self._pending.get(id)
         return pending.owner if pending is not None else 0
 
-    def start(self, id: int, type: int, payload: bytes, owner: int) -> None:
+    def start(self, id: int, type: int, payload: bytes, owner: int, usage: Usage | None) -> None:
         """Begin an op; a malformed one is a breach, an impossible one is rejected."""
         if id in self._pending:
             raise ProtocolBreach(f"an op with the id {id}, which is in flight")
@@ -92,6 +93,8 @@ class Ops:
             self._post(rejection(id, "Error", refusal), owner)
             return
         name, method, args = _request(read_json(payload, self._limits.op_json_bytes))
+        if usage is not None:
+            usage.count_op(name, method)
         pending = self._pending[id] = _Pending(owner, held_bytes)
         self._held_bytes += held_bytes
         if name == "timer" and body is None:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Final, NamedTuple
 
+from belem.isolates.usage import Usage
 from belem.sdk.errors import BelemError
 
 __all__ = ["KeptLine", "Reply"]
@@ -33,8 +34,9 @@ class Reply:
     """
 
     __slots__ = (
-        "_on_close", "_waiter", "answered", "body", "closed", "cpu_seconds", "error", "head", "id",
-        "is_settled", "kept_lines", "log_bytes_left", "on_answer", "on_settled", "timer",
+        "_ask_memory_bytes", "_on_close", "_waiter", "answered", "body", "closed", "error", "head",
+        "id", "is_settled", "kept_lines", "log_bytes_left", "on_answer", "on_settled", "timer",
+        "usage",
     )  # fmt: skip
 
     def __init__(
@@ -43,12 +45,13 @@ class Reply:
         on_answer: Callable[["Reply"], None],
         on_close: Callable[["Reply"], None],
         log_bytes: int,
+        ask_memory_bytes: Callable[[], int] = int,
     ) -> None:
         self.id = id
         self.head = ""
         self.body: bytes | AsyncIterator[bytes] | None = None
         self.error: BelemError | None = None  # instead of head and body
-        self.cpu_seconds = 0.0
+        self.usage = Usage()
         self.is_settled = False
         self.on_settled: Callable[[Reply], None] | None = None
         self.kept_lines: list[KeptLine] | None = None
@@ -59,12 +62,23 @@ class Reply:
         self.timer: asyncio.TimerHandle | None = None
         self.log_bytes_left = log_bytes
         self._on_close = on_close
+        self._ask_memory_bytes = ask_memory_bytes
         self._waiter: asyncio.Future[None] | None = None
 
     @property
-    def cpu_ms(self) -> float:
+    def cpu_seconds(self) -> float:
         """Return the CPU time charged so far (shared steps are shared out evenly)."""
-        return self.cpu_seconds * 1000
+        return self.usage.cpu_seconds
+
+    @property
+    def cpu_ms(self) -> float:
+        """Return the same in milliseconds."""
+        return self.usage.cpu_seconds * 1000
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the size of the isolate's memory, now or at its end."""
+        return self.usage.memory_bytes or self._ask_memory_bytes()
 
     async def settled(self) -> None:
         """Wait until reply and `waitUntil` are over, cut off, or lost with the isolate."""

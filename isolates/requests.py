@@ -38,8 +38,8 @@ class Requests:
     """The table of requests that have not settled."""
 
     __slots__ = (
-        "_answered", "_last_id", "_limits", "_logs", "_loop", "_on_last", "_post", "_streams",
-        "live",
+        "_answered", "_ask_memory_bytes", "_last_id", "_limits", "_logs", "_loop", "_on_last",
+        "_post", "_streams", "live",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class Requests:
         streams: Streams,
         post: Callable[[bytes, int], None],
         on_last: Callable[[], None],
+        ask_memory_bytes: Callable[[], int],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.live: dict[int, Reply] = {}
@@ -57,6 +58,7 @@ class Requests:
         self._streams = streams
         self._post = post
         self._on_last = on_last
+        self._ask_memory_bytes = ask_memory_bytes
         self._loop = loop
         self._last_id = 0
         self._answered: list[Reply] = []  # in this step; their clocks start after it
@@ -69,7 +71,9 @@ class Requests:
                 f"The isolate has {len(self.live)} requests in flight; the limit is {limit}."
             )
         self._last_id = id = self._last_id + 1
-        reply = self.live[id] = Reply(id, on_answer, self.close, self._limits.log_bytes)
+        reply = self.live[id] = Reply(
+            id, on_answer, self.close, self._limits.log_bytes, self._ask_memory_bytes
+        )
         return reply
 
     def known(self, id: int) -> Reply | None:
@@ -126,13 +130,14 @@ class Requests:
         self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
         self._start_clock(reply)
 
-    def fail_all(self, error: BelemError, unseen: Set[int]) -> None:
+    def fail_all(self, error: BelemError, unseen: Set[int], memory_bytes: int) -> None:
         """The isolate has ended. The requests whose event no step took can go to another one."""
         live, self.live = self.live, {}
         for reply in self._answered:  # in the step that was the last one
             self._loop.call_soon(self._hand_over, reply)
         self._answered.clear()
         for reply in live.values():
+            reply.usage.memory_bytes = memory_bytes
             if reply.id in unseen:
                 self._fail(reply, IsolateLost("ended", error.message, delivered=False))
             else:

@@ -76,6 +76,7 @@ def _fields(event: RequestEvent) -> dict[str, object]:
         "status": event.status,
         "duration_ms": event.duration_ms,
         "cpu_ms": 0.0 if reply is None else reply.cpu_ms,
+        "subrequests": 0 if reply is None else reply.usage.subrequests,
         "outcome": event.outcome.value,
         "ray": event.ray,
     }

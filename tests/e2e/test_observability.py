@@ -164,6 +164,8 @@ def test_a_tail_shows_lines_exceptions_and_what_waituntil_did(host: Host) -> Non
     assert threw["exceptions"][0]["message"] == "not today"
     assert "notes.ts" in threw["exceptions"][0]["stack"]
     assert [log["message"] for log in later["logs"]] == [["at /later"], ["after the response"]]
+    assert fine["belem"]["memoryBytes"] > 1 << 20
+    assert later["belem"]["ops"]["timer.sleep"] == 1
     assert later["wallTime"] > later["belem"]["responseTime"]
     assert looped["outcome"] == "exceededCpu"
     assert looped["cpuTime"] >= 50

@@ -87,9 +87,13 @@ class Counters:
         worker.response_ms += duration_ms
         reply = event.reply
         if reply is not None:
-            cpu_seconds = reply.cpu_seconds
+            usage = reply.usage
+            cpu_seconds = usage.cpu_seconds
             worker.cpu[bisect_left(CPU_BOUNDS_S, cpu_seconds)] += 1
             worker.cpu_seconds += cpu_seconds
+            worker.subrequests += usage.subrequests
+            if usage.ops:
+                worker.add_ops(usage.ops)
 
     def snapshot(self) -> Mapping[str, Any]:
         """Return all counts by worker, as JSON."""

@@ -11,6 +11,7 @@ from belem.isolates import (
     KeptLine,
     LogLine,
     MemoryLimitExceeded,
+    Usage,
 )
 from belem.runtime.server.dispatch import RequestEvent
 from belem.runtime.server.failures import Outcome
@@ -99,6 +100,7 @@ def invocation_of(event: RequestEvent, wall_ms: float) -> Invocation:
     """Make the record of an invocation that is over now."""
     now_ms = time.time() * 1000
     reply = event.reply
+    usage = reply.usage if reply is not None else Usage()
     kept = reply.kept_lines if reply is not None else None
     lines = tuple(kept) if kept else ()
     headers = _headers(event)
@@ -113,10 +115,10 @@ def invocation_of(event: RequestEvent, wall_ms: float) -> Invocation:
         began_ms=now_ms - wall_ms,
         response_ms=event.duration_ms,
         wall_ms=wall_ms,
-        cpu_ms=reply.cpu_ms if reply is not None else 0.0,
-        memory_bytes=0,
-        subrequests=0,
-        ops={},
+        cpu_ms=usage.cpu_seconds * 1000,
+        memory_bytes=reply.memory_bytes if reply is not None else 0,
+        subrequests=usage.subrequests,
+        ops=usage.ops,
         method=event.method,
         url=url,
         headers=headers,

@@ -13,7 +13,7 @@ HEADERS = [
 def reply(*, settled: bool = True, cpu_seconds: float = 0.0) -> Reply:
     made = Reply(1, lambda _: None, lambda _: None, 1 << 20)
     made.answered = True
-    made.cpu_seconds = cpu_seconds
+    made.usage.cpu_seconds = cpu_seconds
     if settled:
         made.settle()
     return made

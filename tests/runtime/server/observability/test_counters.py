@@ -48,6 +48,22 @@ def test_workers_beyond_the_limit_are_counted_together() -> None:
     assert requests == {"a": {"2xx": 2}, "b": {"2xx": 1}, "(other)": {"2xx": 2}}
 
 
+def test_subrequests_and_ops_are_summed_and_kinds_are_bounded() -> None:
+    counters = Counters()
+    for number in range(70):
+        owner = reply()
+        owner.usage.subrequests = 2
+        owner.usage.ops = {"NOTES.get": 1, f"made-up.{number}": 1}
+        counters.add(event(owner=owner))
+
+    counts = counters.snapshot()["notes"]
+
+    assert counts["subrequests"] == 140
+    assert counts["ops"]["NOTES.get"] == 70
+    assert counts["ops"]["(other)"] == 7
+    assert len(counts["ops"]) == 65
+
+
 def test_snapshots_of_processes_add_up_and_stay_as_they_were() -> None:
     first, second = Counters(), Counters()
     first.add(event("a", duration_ms=2))

@@ -18,6 +18,8 @@ from tests.runtime.server.observability.events import event, reply
 
 def test_an_invocation_says_what_the_request_was_and_cost() -> None:
     owner = reply(cpu_seconds=0.0025)
+    owner.usage.subrequests, owner.usage.memory_bytes = 3, 4096
+    owner.usage.ops = {"NOTES.get": 2}
     owner.kept_lines = [KeptLine(1, "log", "hello")]
 
     made = invocation_of(event(owner=owner, query=b"a=1"), 7.5)
@@ -29,6 +31,7 @@ def test_an_invocation_says_what_the_request_was_and_cost() -> None:
         200,
     )
     assert (made.cpu_ms, made.response_ms, made.wall_ms) == (2.5, 3.0, 7.5)
+    assert (made.subrequests, made.memory_bytes, made.ops) == (3, 4096, {"NOTES.get": 2})
     assert dict(made.headers)["authorization"] == "REDACTED"
     assert made.lines == (KeptLine(1, "log", "hello"),)
     assert made.exceptions == ()

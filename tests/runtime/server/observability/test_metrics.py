@@ -28,7 +28,9 @@ class _Isolates:
 
 def _metrics(*processes: str) -> Metrics:
     invocations = Invocations()
-    invocations.responded(event(owner=reply(cpu_seconds=0.002), duration_ms=20))
+    owner = reply(cpu_seconds=0.002)
+    owner.usage.subrequests, owner.usage.ops = 2, {"NOTES.get": 2}
+    invocations.responded(event(owner=owner, duration_ms=20))
     invocations.responded(event(status=500, outcome=Outcome.EXCEPTION))
 
     async def snapshots() -> Iterable[Mapping[str, Any]]:
@@ -52,6 +54,8 @@ async def test_a_scrape_says_what_was_counted() -> None:
     assert values["belem_request_duration_seconds_bucket", "0.01", "notes"] == 1
     assert values["belem_request_duration_seconds_bucket", "+Inf", "notes"] == 2
     assert values["belem_cpu_seconds_sum", "notes"] == 0.002
+    assert values["belem_subrequests_total", "notes"] == 2
+    assert values["belem_ops_total", "NOTES.get", "notes"] == 2
     assert values["belem_isolates",] == 2
     assert values["belem_isolate_memory_bytes",] == 1000
     assert values["belem_isolates_spawned_total",] == 3
