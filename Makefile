@@ -55,5 +55,5 @@ $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@echo "Installing Belem, TensorFlow ($(TENSORFLOW)) and the tools into $(VENV) (about two minutes the first time) ..."
-	$(BIN)/python -m pip install --quiet --editable '.[$(TENSORFLOW)]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[$(TENSORFLOW),otel]' --group dev
 	@touch $@
