@@ -10,38 +10,19 @@ workerd is installed with npm into the user's cache folder at the first run.
 
 import argparse
 import contextlib
-import json
 import os
-import re
 import shutil
-import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks._http import Target, belem, free_port, load, measure, running, workerd
 from rich.console import Console
 from rich.table import Table
-from tests.support.npm import npm_folder
 
-WORKERD_VERSION = "1.20261117.1"
 WORKER = "export default { async fetch(request, env) { return new Response('Hello World'); } };\n"
-WORKERD_CONFIG = """
-using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [(name = "main", worker = .hello)],
-  sockets = [(name = "http", address = "127.0.0.1:PORT", http = (), service = "main")]
-);
-const hello :Workerd.Worker = (
-  modules = [(name = "worker.js", esModule = embed "worker.js")],
-  compatibilityDate = "2026-11-01"
-);
-"""
 UVICORN_APP = """
 BODY = b"Hello World"
 HEADERS = [(b"content-type", b"text/plain"), (b"content-length", b"11")]
@@ -49,80 +30,6 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await send({"type": "http.response.body", "body": BODY})
 """
-
-
-@dataclass(frozen=True)
-class Target:
-    """A server that listens, its process, and the path of its hello."""
-
-    port: int
-    pid: int
-    path: str = "/"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextlib.contextmanager
-def running(command: Sequence[str], port: int, folder: Path) -> Generator[int, None, None]:
-    """Run a server on the first core until the block ends."""
-    output = folder / f"{port}.log"
-    with output.open("wb") as sink:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            preexec_fn=lambda: os.sched_setaffinity(0, {0}),
-        )
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"{command[0]} did not start:\n{output.read_text()}")
-            time.sleep(0.05)
-        yield process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(20)
-        process.kill()
-        process.wait()
-
-
-@contextlib.contextmanager
-def belem(folder: Path) -> Generator[Target, None, None]:
-    port, control_port = free_port(), free_port()
-    command = [sys.executable, "-m", "belem"]
-    control = [
-        "--host", f"http://127.0.0.1:{control_port}", "--token-file", str(folder / "data/token"),
-    ]  # fmt: skip
-    serve = [
-        *command, "serve", "--data", str(folder / "data"), "--port", str(port),
-        "--control-port", str(control_port), "--inference", "unix:/nowhere",
-    ]  # fmt: skip
-    with running(serve, control_port, folder) as pid:
-        subprocess.run(
-            [*command, "deploy", str(folder / "worker.js"), "--name", "hello", *control],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        yield Target(port, pid, "/hello/")
-
-
-@contextlib.contextmanager
-def workerd(folder: Path) -> Generator[Target, None, None]:
-    port = free_port()
-    (folder / "hello.capnp").write_text(WORKERD_CONFIG.replace("PORT", str(port)))
-    with running([str(workerd_binary()), "serve", "hello.capnp"], port, folder) as pid:
-        yield Target(port, pid)
 
 
 @contextlib.contextmanager
@@ -134,60 +41,6 @@ def uvicorn(folder: Path) -> Generator[Target, None, None]:
         yield Target(port, pid)
 
 
-def workerd_binary() -> Path:
-    pattern = "node_modules/@cloudflare/workerd-*/bin/workerd"
-    return next(npm_folder("workerd", WORKERD_VERSION).glob(pattern))
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def measure(target: Target, connections: int, seconds: float) -> Mapping[str, float]:
-    """Load a target and add what its process paid for one request."""
-    before = cpu_seconds(target.pid)
-    measured = load(target, connections, seconds)
-    used = cpu_seconds(target.pid) - before
-    return {**measured, "cpu_us": used / (measured["requests_per_second"] * seconds) * 1e6}
-
-
-def load(target: Target, connections: int, seconds: float) -> Mapping[str, float]:
-    """Load a target from the second core and return what was measured."""
-    url = f"http://127.0.0.1:{target.port}{target.path}"
-    wrk = shutil.which("wrk")
-    if wrk is not None:
-        command = [wrk, "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", url]
-    else:
-        generator = Path(__file__).with_name("_load.py")
-        command = [
-            sys.executable, str(generator), str(target.port), target.path, str(connections),
-            str(seconds),
-        ]  # fmt: skip
-    shown = subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=seconds + 60,
-        preexec_fn=lambda: os.sched_setaffinity(0, {1}),
-    ).stdout
-    if wrk is None:
-        measured: Mapping[str, float] = json.loads(shown)
-        return measured
-    return {
-        "requests_per_second": float(re.findall(r"Requests/sec:\s+([\d.]+)", shown)[0]),
-        "p50_ms": _wrk_ms(shown, "50%"),
-        "p99_ms": _wrk_ms(shown, "99%"),
-    }
-
-
-def _wrk_ms(shown: str, percentile: str) -> float:
-    value, unit = re.findall(rf"{percentile}\s+([\d.]+)(us|ms|s)", shown)[0]
-    return float(value) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=5)
@@ -195,8 +48,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     options = parser.parse_args()
     servers: Mapping[str, Callable[[Path], contextlib.AbstractContextManager[Target]]] = {
-        "belem": belem,
-        "workerd": workerd,
+        "belem": lambda folder: belem(folder, folder / "hello.js"),
+        "workerd": lambda folder: workerd(folder, folder / "hello.js"),
         "uvicorn, bare": uvicorn,
     }
     if (os.cpu_count() or 1) < 2:
@@ -204,7 +57,7 @@ def main() -> None:
     figures: dict[str, list[Mapping[str, float]]] = {name: [] for name in servers}
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         folder = Path(directory)
-        (folder / "worker.js").write_text(WORKER)
+        (folder / "hello.js").write_text(WORKER)
         targets = {name: stack.enter_context(start(folder)) for name, start in servers.items()}
         for target in targets.values():
             load(target, options.connections, 1)
