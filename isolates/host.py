@@ -111,11 +111,14 @@ class Host:
         limits: Limits,
         log: Callable[[LogLine], None],
     ) -> Isolate:
-        """Start an isolate: a tenth of a millisecond, so it is done on the loop."""
+        """Start an isolate: a tenth of a millisecond, so it is done on the loop.
+
+        A full host makes room by ending one that is idle; with none idle, `IsolateBusy` is raised.
+        """
         self._check_open()
         if image.memory_bytes > limits.memory_bytes:
             raise MemoryLimitExceeded(limits.memory_bytes)
-        if len(self._isolates) >= self._max_isolates:
+        if len(self._isolates) >= self._max_isolates and not self._evict():
             raise IsolateBusy(f"The host runs {len(self._isolates)} isolates, its limit.")
         loop = asyncio.get_running_loop()
         try:
@@ -156,6 +159,15 @@ class Host:
         self._ticker.close()
         self._bases.clear()
         self._engine.close()
+
+    def _evict(self) -> bool:
+        """End the isolate that has been idle the longest; say whether there was one."""
+        idle = [isolate for isolate in self._isolates if not isolate.in_flight]
+        if not idle:
+            return False
+        longest = min(idle, key=lambda isolate: isolate.idle_since)
+        longest.end()
+        return True
 
     def _ended(self, isolate: Isolate) -> None:
         self._isolates.discard(isolate)

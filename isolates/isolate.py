@@ -62,9 +62,13 @@ class Isolate:
         self.dead: BelemError | None = None
         self.cpu_ms = 0.0
         self.steps = 0
+        self.worn = False  # its memory is nearly full, and never shrinks: better a new isolate
+        self.idle_since = loop.time()  # when the last request had settled
+        self.on_idle: Callable[[Isolate], None] | None = None  # called then, in a turn of its own
         self._instance = instance
         self._limits = limits
         self._cpu_limit_seconds = limits.cpu_ms / 1000
+        self._worn_bytes = limits.memory_bytes - limits.memory_bytes // 10
         self._scheduler = scheduler
         self._ticker = ticker
         self._ended = ended
@@ -87,8 +91,7 @@ class Isolate:
             self._queued_bytes, loop,
         )  # fmt: skip
         self._requests = Requests(
-            limits, self._logs, self._streams, self._post, self._ops.abandon,
-            self._memory_now, loop,
+            limits, self._logs, self._streams, self._post, self._rest, self._memory_now, loop,
         )  # fmt: skip
 
     @property
@@ -142,9 +145,13 @@ class Isolate:
             event.on_sent(reply)
         return reply
 
-    async def aclose(self) -> None:
-        """End the isolate and everything in it. Safe to call twice."""
+    def end(self) -> None:
+        """End the isolate; what it began with the host is cancelled. Safe to call twice."""
         self._die(IsolateLost("closed"))
+
+    async def aclose(self) -> None:
+        """End the isolate and wait until everything in it is over. Safe to call twice."""
+        self.end()
         if self._freed is not None:
             await asyncio.shield(self._freed)
         await self._tasks.wait()
@@ -278,6 +285,7 @@ class Isolate:
 
     def _after_step(self, over: Reply | None) -> None:
         requests = self._requests
+        self.worn = self._instance.memory_bytes > self._worn_bytes
         if over is not None and not over.is_settled:
             self._die(CpuLimitExceeded(over.cpu_ms, self._limits.cpu_ms))
             return
@@ -312,6 +320,17 @@ class Isolate:
                 if usage.cpu_seconds > self._cpu_limit_seconds:
                     over = reply
         return over
+
+    def _rest(self) -> None:
+        """No request is left."""
+        self._ops.abandon()
+        self.idle_since = self._loop.time()
+        if self.on_idle is not None and self.dead is None:
+            self._loop.call_soon(self._say_idle)
+
+    def _say_idle(self) -> None:
+        if self.on_idle is not None and self.dead is None and not self._requests.live:
+            self.on_idle(self)
 
     def _look_if_hung_soon(self) -> None:
         self._loop.call_soon(self._look_if_hung)

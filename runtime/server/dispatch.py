@@ -132,14 +132,15 @@ class Dispatch:
             route = self._router(request.host, scope["raw_path"])
             if request.plan is not NO_BODY or route is None:
                 return None
+            ray = ray_id()
+            head = request.event_head(route.prefix, ray)
             isolate = route.target.acquire()
             if isolate is None:
                 return None
-            ray = ray_id()
             exchange = DirectExchange(
                 scope, connection, route.target, ray, keep_alive, self._report_direct, go_on
             )
-            exchange.send(isolate, request.event_head(route.prefix, ray))
+            exchange.send(isolate, head)
         except BelemError:
             return None  # the long way meets it again, and says so
         return exchange

@@ -7,7 +7,9 @@ from typing import Final, Self
 
 from belem.isolates import Event, Host, Isolate, IsolateLost, LogLine, Reply
 from belem.runtime.server.errors import WorkerUnavailable
+from belem.runtime.server.fresh import FreshPool
 from belem.runtime.server.pool import Pool, PoolBounds, Revision
+from belem.runtime.server.shared import SharedPool
 
 __all__ = ["LiveWorker"]
 
@@ -42,7 +44,7 @@ class LiveWorker:
         self._log = log
         self._bounds = bounds
         self._grace_seconds = grace_seconds
-        self._pool = Pool(host, revision, log=log, bounds=bounds)
+        self._pool = self._open_pool(revision)
         self._retiring: dict[Pool, asyncio.Task[None]] = {}
         self._closed = False
 
@@ -78,17 +80,21 @@ class LiveWorker:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def acquire(self) -> Isolate | None:
-        """Return an isolate that takes an event at once, or None if `dispatch` has to be used."""
+        """Return an isolate for one event, which has to be sent at once."""
         return self._pool.acquire()
 
     def swap(self, revision: Revision) -> None:
         """Send new requests to `revision`. Returns at once: it is live when this returns."""
         if self._closed:
             raise WorkerUnavailable(f"The worker {self._name} has been closed.")
-        old, self._pool = self._pool, Pool(self._host, revision, log=self._log, bounds=self._bounds)
+        old, self._pool = self._pool, self._open_pool(revision)
         task = asyncio.create_task(old.drain(grace_seconds=self._grace_seconds))
         self._retiring[old] = task
         task.add_done_callback(lambda _: self._retiring.pop(old, None))
+
+    def _open_pool(self, revision: Revision) -> Pool:
+        kind = FreshPool if revision.isolation == "request" else SharedPool
+        return kind(self._host, revision, log=self._log, bounds=self._bounds)
 
     async def drain(self, *, grace_seconds: float) -> None:
         """Let every version finish, for at most `grace_seconds`, and close."""

@@ -1,20 +1,12 @@
-"""The isolates of one version of a worker: one at first, more when busy, new ones for dead ones."""
+"""The isolates of one version of a worker, and who of them takes the next event."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
-from belem.isolates import (
-    Capability,
-    Event,
-    Host,
-    Image,
-    Isolate,
-    Limits,
-    LogLine,
-    Reply,
-)
+from belem.isolates import Capability, Event, Host, Image, Isolate, Limits, LogLine, Reply
 from belem.runtime.server.errors import WorkerUnavailable
 
 __all__ = ["Pool", "PoolBounds", "Revision"]
@@ -27,8 +19,10 @@ class PoolBounds:
     """When to start another isolate, and when to stop: each has a heap of its own."""
 
     busy_at: int = 64  # requests in flight in one isolate
-    isolates: int = 8
+    isolates: int = 8  # that share requests
     requests: int = 4096  # in flight in the whole pool; more are refused at once
+    ready: int = 4  # fresh isolates in stock, for a worker that has one for each request
+    idle_seconds: float = 60.0  # until an isolate without requests is ended
 
 
 class Closable(Protocol):
@@ -46,6 +40,7 @@ class Revision:
     capabilities: Mapping[str, Capability]
     limits: Limits
     resources: Sequence[Closable] = ()
+    isolation: Literal["shared", "request"] = "shared"
 
     async def aclose(self) -> None:
         """Close what came along."""
@@ -53,7 +48,7 @@ class Revision:
             await resource.aclose()
 
 
-class Pool:
+class Pool(ABC):
     """Hand events to isolates of one revision."""
 
     def __init__(
@@ -65,10 +60,11 @@ class Pool:
         bounds: PoolBounds | None = None,
     ) -> None:
         self.revision = revision
+        self._bounds = bounds or PoolBounds()
         self._host = host
         self._log = log
-        self._bounds = bounds or PoolBounds()
         self._isolates: list[Isolate] = []
+        self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -76,12 +72,25 @@ class Pool:
         """Requests that are not settled: unfinished responses, and waitUntil."""
         return sum(isolate.in_flight for isolate in self._isolates)
 
+    @abstractmethod
+    def _pick(self) -> Isolate:
+        """Return the isolate for an event that is sent to it at once."""
+
+    @abstractmethod
+    def _rested(self, isolate: Isolate) -> None:
+        """React to an isolate's last request having settled."""
+
     async def dispatch(self, event: Event) -> Reply:
         """Hand the event to an isolate and return when the head of its reply is there."""
-        return await self._pick().dispatch(event)
+        return await self.acquire().dispatch(event)
 
-    def acquire(self) -> Isolate | None:
-        """Return an isolate that takes an event at once, or None if `dispatch` has to be used."""
+    def acquire(self) -> Isolate:
+        """Return an isolate for one event, which has to be sent at once.
+
+        Raises `WorkerUnavailable` if the pool is closed or full, `IsolateBusy` if the host is.
+        """
+        if self._closed:
+            raise WorkerUnavailable("This version of the worker has been closed.")
         return self._pick()
 
     async def drain(self, *, grace_seconds: float) -> None:
@@ -98,45 +107,47 @@ class Pool:
     async def aclose(self) -> None:
         """End every isolate; what is in flight fails."""
         self._closed = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         isolates, self._isolates = self._isolates, []
         for isolate in isolates:
             await isolate.aclose()
         await self.revision.aclose()
-
-    def _pick(self) -> Isolate:
-        """Return the least busy isolate; in one in a long step events would wait for its end."""
-        if self._closed:
-            raise WorkerUnavailable("This version of the worker has been closed.")
-        best: Isolate | None = None
-        best_load = total = 0
-        bounds = self._bounds
-        dead = False
-        for isolate in self._isolates:
-            if isolate.dead is not None:
-                dead = True
-                continue
-            load = isolate.in_flight
-            total += load
-            if isolate.in_long_step:
-                load += bounds.requests
-            if best is None or load < best_load:
-                best, best_load = isolate, load
-        if dead:
-            self._isolates = [isolate for isolate in self._isolates if isolate.dead is None]
-        if best is not None and (
-            best_load < bounds.busy_at or len(self._isolates) >= bounds.isolates
-        ):
-            if total >= bounds.requests:
-                raise WorkerUnavailable(
-                    f"The worker has {total} requests in flight; the limit is {bounds.requests}."
-                )
-            return best
-        return self._spawn()
 
     def _spawn(self) -> Isolate:
         revision = self.revision
         isolate = self._host.spawn(
             revision.image, revision.capabilities, limits=revision.limits, log=self._log
         )
+        isolate.on_idle = self._rested
         self._isolates.append(isolate)
+        if self._sweeping is None:
+            self._sweep_later()
         return isolate
+
+    def _refusal(self, requests: int) -> WorkerUnavailable:
+        return WorkerUnavailable(
+            f"The worker has {requests} requests in flight; the limit is {self._bounds.requests}."
+        )
+
+    def _end(self, isolate: Isolate) -> None:
+        isolate.end()
+        self._isolates.remove(isolate)
+
+    def _forget_dead(self) -> None:
+        self._isolates = [isolate for isolate in self._isolates if isolate.dead is None]
+
+    def _sweep_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeping = loop.call_later(self._bounds.idle_seconds, self._sweep, loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End the isolates that nobody has needed for a while."""
+        self._sweeping = None
+        since = loop.time() - self._bounds.idle_seconds
+        for isolate in self._isolates:
+            if not isolate.in_flight and isolate.idle_since <= since:
+                isolate.end()
+        self._forget_dead()
+        if self._isolates:
+            self._sweep_later()

@@ -22,6 +22,11 @@ from tests.isolates.conftest import Spawn
 
 PROGRAM = Program(main="w.js", modules={"w.js": "export const hi = () => 'hi';"})
 
+WAITING = Program(
+    main="w.js",
+    modules={"w.js": "export const hi = () => 'hi'; export const wait = () => sleep(30_000);"},
+)
+
 
 def resident_kib() -> int:
     found = re.search(r"Rss:\s+(\d+)", Path("/proc/self/smaps_rollup").read_text())
@@ -56,16 +61,38 @@ async def test_thousands_of_isolates_leave_nothing_behind(host: Host, mini: Gues
 
 async def test_live_isolates_are_counted_and_bounded(cache_dir: Path, mini: Guest) -> None:
     async with Host(cache_dir, max_isolates=2) as host:
-        image = await host.build(mini, PROGRAM)
-        first = host.spawn(image, {}, Limits(), lambda line: None)
-        host.spawn(image, {}, Limits(), lambda line: None)
+        image = await host.build(mini, WAITING)
+        busy = [host.spawn(image, {}, Limits(), lambda line: None) for _ in range(2)]
+        waiting = [asyncio.create_task(isolate.dispatch(Event("wait"))) for isolate in busy]
+        await asyncio.sleep(0)
 
         with pytest.raises(IsolateBusy, match="2 isolates"):
             host.spawn(image, {}, Limits(), lambda line: None)
-        await first.aclose()
+        await busy[0].aclose()
 
         assert host.isolates == 1
         host.spawn(image, {}, Limits(), lambda line: None)
+        for task in waiting:
+            task.cancel()
+
+
+async def test_a_full_host_ends_the_isolate_that_was_idle_the_longest(
+    cache_dir: Path, mini: Guest
+) -> None:
+    async with Host(cache_dir, max_isolates=3) as host:
+        image = await host.build(mini, WAITING)
+        first, second, third = (
+            host.spawn(image, {}, Limits(), lambda line: None) for _ in range(3)
+        )
+        waiting = asyncio.create_task(first.dispatch(Event("wait")))
+        assert (await second.dispatch(Event("hi"))).head == "hi"
+
+        newest = host.spawn(image, {}, Limits(), lambda line: None)
+
+        assert third.dead is not None
+        assert (await newest.dispatch(Event("hi"))).head == "hi"
+        assert (await second.dispatch(Event("hi"))).head == "hi"
+        waiting.cancel()
 
 
 async def test_closing_a_host_ends_its_isolates(cache_dir: Path, mini: Guest) -> None:

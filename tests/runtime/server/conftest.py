@@ -1,7 +1,9 @@
 """Workers in real isolates, for the tests of the data plane."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -42,6 +44,7 @@ def build(composer: Composer) -> Build:
         bindings: tuple[Binding, ...] = (),
         variables: Mapping[str, str] | None = None,
         cpu_ms: int | None = None,
+        isolation: Literal["shared", "request"] = "shared",
     ) -> Revision:
         source = (
             body
@@ -56,6 +59,7 @@ def build(composer: Composer) -> Build:
             vars=dict(variables or {}),
             cpu_ms=cpu_ms,
         )
-        return await composer.build(upload, version=version, own_namespaces=True)
+        revision = await composer.build(upload, version=version, own_namespaces=True)
+        return replace(revision, isolation=isolation)
 
     return make

@@ -1,0 +1,59 @@
+"""`isolation = "request"`: each request has an isolate of its own, which ends with it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from belem.isolates import Host, Isolate, IsolateBusy, LogLine
+from belem.runtime.server.pool import Pool, PoolBounds, Revision
+
+__all__ = ["FreshPool"]
+
+
+class FreshPool(Pool):
+    """A stock of isolates that no request has seen, filled up between requests."""
+
+    def __init__(
+        self,
+        host: Host,
+        revision: Revision,
+        *,
+        log: Callable[[LogLine], None],
+        bounds: PoolBounds | None = None,
+    ) -> None:
+        super().__init__(host, revision, log=log, bounds=bounds)
+        self._ready: deque[Isolate] = deque()
+        self._filling = False
+
+    def _pick(self) -> Isolate:
+        self._forget_dead()
+        serving = len(self._isolates) - len(self._ready)
+        if serving >= self._bounds.requests:
+            raise self._refusal(serving)
+        while self._ready:
+            isolate = self._ready.popleft()
+            if isolate.dead is None:  # else the host needed the room
+                break
+        else:
+            isolate = self._spawn()
+        self._fill_later()
+        return isolate
+
+    def _rested(self, isolate: Isolate) -> None:
+        self._end(isolate)
+
+    def _fill_later(self) -> None:
+        if not self._filling:
+            self._filling = True
+            asyncio.get_running_loop().call_soon(self._fill)
+
+    def _fill(self) -> None:
+        """Start one isolate for the stock; the next one in a turn of its own."""
+        self._filling = False
+        if self._closed or len(self._ready) >= self._bounds.ready:
+            return
+        try:
+            self._ready.append(self._spawn())
+        except IsolateBusy:  # the stock is no reason to fail anything
+            return
+        self._fill_later()
