@@ -37,10 +37,14 @@ __all__ = ["Isolate"]
 
 _log: Final = logging.getLogger("belem.isolates")
 _BATCH_BYTES: Final = 1 << 20
-_TURN_RECORDS: Final = 1_000  # a millisecond or two of work; a step of many requests has fewer
+_LARGE_BYTES: Final = 4 << 20  # unmapping more than this would hold up the loop
+_PART_RECORDS: Final = 100  # more than most steps send
+_TURN_PARTS: Final = 10
+_TURN_SECONDS: Final = 0.001
 _LONGEST_COUNT: Final = 32  # digits of an acknowledgement
 _thread_time: Final = time.thread_time
 _wall_time: Final = time.time
+_clock: Final = time.monotonic
 
 
 class Isolate:
@@ -267,13 +271,17 @@ class Isolate:
     def _hear(self, outbox: bytes, offset: int, over: Reply | None) -> None:
         """Act on the outbox: a flood of records a part at a time, between other isolates' turns."""
         handlers = self._handlers
-        records, offset = parse_some(outbox, offset, _TURN_RECORDS)
-        for kind, id, type, payload in records:
-            handlers[kind](self, id, type, payload)
-        if offset < len(outbox):
-            self._loop.call_soon(self._hear_on, outbox, offset, over)
-        else:
-            self._after_step(over)
+        until = _clock() + _TURN_SECONDS
+        for _ in range(_TURN_PARTS):
+            records, offset = parse_some(outbox, offset, _PART_RECORDS)
+            for kind, id, type, payload in records:
+                handlers[kind](self, id, type, payload)
+            if offset >= len(outbox):
+                self._after_step(over)
+                return
+            if _clock() > until:  # writing log lines can take that long
+                break
+        self._loop.call_soon(self._hear_on, outbox, offset, over)
 
     def _hear_on(self, outbox: bytes, offset: int, over: Reply | None) -> None:
         if self.dead is not None:
@@ -378,7 +386,14 @@ class Isolate:
             self._free()
 
     def _free(self) -> None:
-        self._instance.close()
+        if self._instance.memory_bytes > _LARGE_BYTES:
+            self._freed = self._freed or self._loop.create_future()
+            self._scheduler.close_later(self._instance, self._loop, self._freed_now)
+        else:
+            self._instance.close()
+            self._freed_now()
+
+    def _freed_now(self) -> None:
         self._ended(self)
         if self._freed is not None and not self._freed.done():
             self._freed.set_result(None)

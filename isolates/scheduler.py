@@ -66,8 +66,6 @@ class Scheduler:
         self, step: Step, loop: asyncio.AbstractEventLoop, done: Callable[[Step, Outcome], None]
     ) -> None:
         """Run a step to its outcome, then call `done` on the loop."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="belem-step")
 
         def turn_over(future: asyncio.Future[Outcome | None]) -> None:
             outcome = future.result()
@@ -76,7 +74,19 @@ class Scheduler:
             else:
                 done(step, outcome)
 
-        loop.run_in_executor(self._executor, self._turn, step).add_done_callback(turn_over)
+        loop.run_in_executor(self._pool(), self._turn, step).add_done_callback(turn_over)
+
+    def close_later(
+        self, instance: Instance, loop: asyncio.AbstractEventLoop, done: Callable[[], None]
+    ) -> None:
+        """Close an instance on a thread, then call `done` on the loop."""
+        closing = loop.run_in_executor(self._pool(), instance.close)
+        closing.add_done_callback(lambda _: done())
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="belem-step")
+        return self._executor
 
     def _turn(self, step: Step) -> Outcome | None:
         # The loop may be idle meanwhile; without ticks the step would never come back.
