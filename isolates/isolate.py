@@ -37,7 +37,8 @@ __all__ = ["Isolate"]
 
 _log: Final = logging.getLogger("belem.isolates")
 _BATCH_BYTES: Final = 1 << 20
-_LARGE_BYTES: Final = 4 << 20  # unmapping more than this would hold up the loop
+_UNOWNED_SHARE: Final = 0.1
+_GROWN_BYTES: Final = 4 << 20  # unmapping more than this would hold up the loop
 _PART_RECORDS: Final = 100  # more than most steps send
 _TURN_PARTS: Final = 10
 _TURN_SECONDS: Final = 0.001
@@ -83,6 +84,8 @@ class Isolate:
         self._later: list[bytes] = []  # what goes with the next step but is no reason for one
         self._busy = False
         self._step_owners: list[int] = []
+        self._unowned_cpu_seconds = 0.0
+        self._unowned_since = _clock()
         self._long_step: Step | None = None
         self._freed: asyncio.Future[None] | None = None  # made only if a thread has to let go first
         self._logs = Logs(log, limits.log_bytes)
@@ -312,9 +315,9 @@ class Isolate:
     def _charge(self, cpu_seconds: float) -> Reply | None:
         """Share a step's CPU time among those it was for; return one that is over its limit.
 
-        An op remembers the request that a step was for when it was asked for, if that was one
-        alone. What a step did for nobody known is charged to nobody: a request must not die for its
-        neighbours.
+        What it did for nobody known is charged to no request, which must not die for others. It
+        goes to an account of the isolate's, which a tenth of the time that passes pays off: a guest
+        cannot compute on and on for nobody.
         """
         self.steps += 1
         self.cpu_ms += cpu_seconds * 1000
@@ -322,12 +325,23 @@ class Isolate:
         share = cpu_seconds / len(self._step_owners)
         for owner in self._step_owners:
             reply = self._requests.live.get(owner)
-            if reply is not None:
+            if reply is None:
+                self._charge_nobody(share)
+            else:
                 usage = reply.usage
                 usage.cpu_seconds += share
                 if usage.cpu_seconds > self._cpu_limit_seconds:
                     over = reply
         return over
+
+    def _charge_nobody(self, cpu_seconds: float) -> None:
+        now = _clock()
+        paid_off = (now - self._unowned_since) * _UNOWNED_SHARE
+        self._unowned_since = now
+        self._unowned_cpu_seconds = max(0.0, self._unowned_cpu_seconds - paid_off) + cpu_seconds
+        if self._unowned_cpu_seconds > self._cpu_limit_seconds:
+            limits, used = self._limits, self._unowned_cpu_seconds
+            raise CpuLimitExceeded(used * 1000, limits.cpu_ms)
 
     def _rest(self) -> None:
         """No request is left."""
@@ -386,7 +400,7 @@ class Isolate:
             self._free()
 
     def _free(self) -> None:
-        if self._instance.memory_bytes > _LARGE_BYTES:
+        if self._instance.memory_bytes > self.image.memory_bytes + _GROWN_BYTES:
             self._freed = self._freed or self._loop.create_future()
             self._scheduler.close_later(self._instance, self._loop, self._freed_now)
         else:
@@ -449,8 +463,7 @@ class Isolate:
     def _on_op(self, id: int, type: int, payload: bytes) -> None:
         owners = self._step_owners
         owner = owners[0] if owners.count(owners[0]) == len(owners) else 0
-        reply = self._requests.live.get(owner)
-        self._ops.start(id, type, payload, owner, None if reply is None else reply.usage)
+        self._ops.start(id, type, payload, owner, self._requests)
 
     _handlers: ClassVar = (  # by kind
         _on_nothing,

@@ -18,6 +18,7 @@ class Limits:
     op_json_bytes: int = (
         8 << 20
     )  # the JSON half of one op: parsing it costs the host up to 40 times as much
+    subrequests: int = 10_000  # ops of one request, but for timers and crypto
     max_pending_ops: int = 1_000
     pending_op_bytes: int = 128 << 20  # what those may hold of arguments and bodies
     max_requests: int = 1_000  # not yet settled, in one isolate

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final
 
 from belem.isolates.capability import Capability
 from belem.isolates.limits import Limits
 from belem.isolates.records import ProtocolBreach, join, json_bytes, pack, read_json, split
+from belem.isolates.requests import Requests
 from belem.isolates.streams import OutboundStream, Streams, close_source
 from belem.isolates.tasks import Tasks
-from belem.isolates.usage import Usage
 from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 from belem.sdk.ops import Answer, Call, Json, Rejection
@@ -22,6 +22,7 @@ _log: Final = logging.getLogger("belem.isolates")
 _LONGEST_SLEEP_MS: Final = 2**31 - 1  # what setTimeout can hold
 # Guests report rejections that nobody handles. This one says nothing to a worker's author.
 ABANDONED: Final = "The operation was aborted because its request is over"
+_FREE_OPS: Final = frozenset({"timer", "crypto"})  # they leave the isolate, but not the machine
 _RESOLVED: Final = b"null"
 # A byte of JSON counts for so many: it costs that, and more, once it is parsed.
 _JSON_WEIGHT: Final = 8
@@ -44,7 +45,7 @@ class Ops:
 
     __slots__ = (
         "_capabilities", "_held_bytes", "_limits", "_loop", "_pending", "_post", "_post_later",
-        "_queued_bytes", "_streams", "_tasks",
+        "_queued_bytes", "_streams", "_subrequests", "_tasks",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +67,7 @@ class Ops:
         self._post_later = post_later
         self._queued_bytes = queued_bytes  # posted, and not yet taken by the guest
         self._held_bytes = 0
+        self._subrequests = 0
         self._loop = loop
         self._pending: dict[int, _Pending] = {}
 
@@ -76,8 +78,12 @@ class Ops:
         pending = self._pending.get(id)
         return pending.owner if pending is not None else 0
 
-    def start(self, id: int, type: int, payload: bytes, owner: int, usage: Usage | None) -> None:
-        """Begin an op; a malformed one is a breach, an impossible one is rejected."""
+    def start(self, id: int, type: int, payload: bytes, owner: int, requests: Requests) -> None:
+        """Begin an op; a malformed one is a breach, an impossible one is rejected.
+
+        `owner` is the request that the step is for, 0 if there are several: then the guest's word
+        for it counts. A guest that lies moves its costs between its own requests.
+        """
         if id in self._pending:
             raise ProtocolBreach(f"an op with the id {id}, which is in flight")
         body: bytes | OutboundStream | None = None
@@ -92,9 +98,16 @@ class Ops:
                 body.close()
             self._post(rejection(id, "Error", refusal), owner)
             return
-        name, method, args = _request(read_json(payload, self._limits.op_json_bytes))
-        if usage is not None:
-            usage.count_op(name, method)
+        name, method, args, claimed = _request(read_json(payload, self._limits.op_json_bytes))
+        if owner == 0 and claimed in requests.live:
+            owner = claimed
+            if isinstance(body, OutboundStream):
+                body.owner = owner
+        if self._is_one_too_many(name, method, owner, requests):
+            if isinstance(body, OutboundStream):
+                body.close()
+            self._post(rejection(id, "Error", "Too many subrequests."), owner)
+            return
         pending = self._pending[id] = _Pending(owner, held_bytes)
         self._held_bytes += held_bytes
         if name == "timer" and body is None:
@@ -124,6 +137,21 @@ class Ops:
         for pending in self._pending.values():
             pending.cancel()
         self._pending.clear()
+
+    def _is_one_too_many(self, name: str, method: str, owner: int, requests: Requests) -> bool:
+        """Count an op; say whether its request, or its isolate, has had its share."""
+        reply = requests.live.get(owner)
+        if reply is not None:
+            reply.usage.count_op(name, method)
+        if name in _FREE_OPS:
+            return False
+        # Of those that belong to nobody known, each request brings its share to the isolate.
+        self._subrequests += 1
+        limit = self._limits.subrequests
+        if reply is None:
+            return self._subrequests > limit * requests.opened
+        reply.usage.subrequests += 1
+        return reply.usage.subrequests > limit
 
     def _refusal(self, payload: bytes, held_bytes: int) -> str | None:
         limits = self._limits
@@ -215,12 +243,13 @@ class Ops:
         self._streams.start(stream)
 
 
-def _request(value: Json) -> tuple[str, str, Json]:
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 3:
-        name, method, args = value
-        if isinstance(name, str) and isinstance(method, str):
-            return name, method, args
-    raise ProtocolBreach("an op that is not [capability, method, args]")
+def _request(value: Json) -> tuple[str, str, Json, int]:
+    if isinstance(value, list) and len(value) in (3, 4):
+        name, method, args, *claimed = value
+        owner = claimed[0] if claimed else 0
+        if isinstance(name, str) and isinstance(method, str) and isinstance(owner, int):
+            return name, method, args, owner
+    raise ProtocolBreach("an op that is not [capability, method, args, request]")
 
 
 def rejection(

@@ -63,6 +63,11 @@ class Requests:
         self._last_id = 0
         self._answered: list[Reply] = []  # in this step; their clocks start after it
 
+    @property
+    def opened(self) -> int:
+        """How many requests there have been."""
+        return self._last_id
+
     def open(self, on_answer: Callable[[Reply], None]) -> Reply:
         """Begin a request, or raise `IsolateBusy`."""
         limit = self._limits.max_requests

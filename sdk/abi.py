@@ -66,4 +66,4 @@ class ToHost(IntEnum):
     ACK = 9  # id: inbound stream. JSON number: bytes that the guest has consumed
     STOP = 10  # id: inbound stream. The guest will read no more of it
     CANCEL = 11  # id: op. Its result is not wanted; the host still resolves or rejects the op
-    OP = 12  # id: op. JSON…: [capability, method, args], and the body if any
+    OP = 12  # id: op. JSON…: [capability, method, args, request], and the body if any

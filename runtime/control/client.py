@@ -159,7 +159,8 @@ def _metadata(upload: Upload) -> Mapping[str, object]:
         "bindings": bindings,
         "compatibility_date": upload.compatibility_date,
         "compatibility_flags": list(upload.compatibility_flags),
-        "limits": None if upload.cpu_ms is None else {"cpu_ms": upload.cpu_ms},
+        "limits": {"cpu_ms": upload.cpu_ms, "subrequests": upload.subrequests},
+        "belem": {"isolation": upload.isolation},
     }
 
 

@@ -24,6 +24,8 @@ def upload_of(
         compatibility_date=project.compatibility_date,
         compatibility_flags=project.flags,
         cpu_ms=project.limits.cpu_ms,
+        subrequests=project.limits.subrequests,
+        isolation=project.isolation,
     )
 
 

@@ -178,6 +178,8 @@ def _manifest(upload: Upload, blobs: Blobs) -> dict[str, object]:
         "compatibility_date": upload.compatibility_date,
         "compatibility_flags": upload.compatibility_flags,
         "cpu_ms": upload.cpu_ms,
+        "subrequests": upload.subrequests,
+        "isolation": upload.isolation,
     }
 
 
@@ -192,6 +194,9 @@ def _upload(worker: str, manifest: dict[str, Any], blobs: Blobs) -> Upload:
         compatibility_date=manifest["compatibility_date"],
         compatibility_flags=tuple(manifest["compatibility_flags"]),
         cpu_ms=manifest["cpu_ms"],
+        # Not there in what earlier releases kept.
+        subrequests=manifest.get("subrequests"),
+        isolation=manifest.get("isolation", "shared"),
     )
 
 

@@ -16,7 +16,7 @@ from belem.runtime.control.errors import (
     UnknownBinding,
     UploadTooLarge,
 )
-from belem.runtime.control.versions import Binding, Upload
+from belem.runtime.control.versions import Binding, Isolation, Upload
 from belem.sdk import Json
 
 __all__ = ["UPLOAD_LIMIT_BYTES", "parse_metadata", "read_upload"]
@@ -25,6 +25,7 @@ UPLOAD_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _METADATA_LIMIT_BYTES: Final = 1024 * 1024
 _PARTS_LIMIT: Final = 2_000
 _CPU_LIMIT_MS: Final = 300_000
+_SUBREQUESTS_LIMIT: Final = 10_000_000
 
 _MODULE_TYPES: Final = (
     "application/javascript+module",
@@ -73,7 +74,9 @@ def parse_metadata(worker: str, metadata: Mapping[str, Json], modules: Mapping[s
         vars=variables,
         compatibility_date=date,
         compatibility_flags=_strings(metadata.get("compatibility_flags"), "compatibility_flags"),
-        cpu_ms=_cpu_ms(metadata.get("limits")),
+        cpu_ms=_limit(metadata.get("limits"), "cpu_ms", _CPU_LIMIT_MS),
+        subrequests=_limit(metadata.get("limits"), "subrequests", _SUBREQUESTS_LIMIT),
+        isolation=_isolation(metadata.get("belem")),
     )
 
 
@@ -186,12 +189,24 @@ def _sequence(value: Json, field: str) -> Sequence[Json]:
     return value
 
 
-def _cpu_ms(limits: Json) -> int | None:
+def _limit(limits: Json, name: str, most: int) -> int | None:
     if limits is None:
         return None
-    value = limits.get("cpu_ms") if isinstance(limits, Mapping) else limits
+    if not isinstance(limits, Mapping):
+        raise ApiError(f"limits is {limits!r}; it must be an object.")
+    value = limits.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _CPU_LIMIT_MS:
-        raise ApiError(f"limits.cpu_ms is {value!r}; it must be from 1 to {_CPU_LIMIT_MS}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ApiError(f"limits.{name} is {value!r}; it must be from 1 to {most}.")
     return value
+
+
+def _isolation(own: Json) -> Isolation:
+    """Read the one field that Cloudflare's metadata has not."""
+    if own is None:
+        return "shared"
+    value = own.get("isolation", "shared") if isinstance(own, Mapping) else own
+    if value == "shared" or value == "request":
+        return value
+    raise BadMetadata(f'belem.isolation is {value!r}; it must be "shared" or "request".')

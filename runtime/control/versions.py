@@ -11,6 +11,7 @@ from belem.sdk import Json
 __all__ = [
     "Binding",
     "BindingType",
+    "Isolation",
     "Upload",
     "Version",
     "VersionStore",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 BindingType = Literal["ai", "kv_namespace"]
+Isolation = Literal["shared", "request"]
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -44,6 +46,8 @@ class Upload:
     compatibility_date: str = ""
     compatibility_flags: tuple[str, ...] = ()
     cpu_ms: int | None = None
+    subrequests: int | None = None
+    isolation: Isolation = "shared"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,14 @@ from types import MappingProxyType
 from belem.runtime.project.declarations import read_env
 from belem.runtime.project.discovery import Found, discover, worker_name_from
 from belem.runtime.project.errors import ConfigError, ProjectNotFound
-from belem.runtime.project.settings import AIBinding, Binding, DevServer, KVBinding, Limits
+from belem.runtime.project.settings import (
+    AIBinding,
+    Binding,
+    DevServer,
+    Isolation,
+    KVBinding,
+    Limits,
+)
 from belem.runtime.project.unsupported import UNSUPPORTED_BINDINGS
 from belem.runtime.project.variables import Variables, read_variables
 from belem.runtime.project.wrangler import Config, read_config
@@ -39,6 +46,7 @@ class Project:
     bindings: tuple[Binding, ...]
     dev: DevServer
     limits: Limits
+    isolation: Isolation
     warnings: tuple[str, ...]
     inferred: tuple[str, ...]
     watched: frozenset[Path]
@@ -97,6 +105,7 @@ def _configured(
         bindings=config.bindings,
         dev=config.dev,
         limits=config.limits,
+        isolation=config.isolation,
         warnings=tuple(warnings),
         inferred=(),
         watched=frozenset(watched),
@@ -130,6 +139,7 @@ def _bare(found: Found, today: str, watched: set[Path]) -> Project:
         bindings=bindings,
         dev=DevServer(),
         limits=Limits(),
+        isolation="shared",
         warnings=warnings,
         inferred=tuple(binding.name for binding in bindings),
         watched=frozenset({*watched, main}),

@@ -1,9 +1,11 @@
 """What a project may be told, as values."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-__all__ = ["AIBinding", "Binding", "DevServer", "KVBinding", "Limits"]
+__all__ = ["AIBinding", "Binding", "DevServer", "Isolation", "KVBinding", "Limits"]
+
+Isolation: TypeAlias = Literal["shared", "request"]
 
 
 @dataclass(frozen=True, slots=True)

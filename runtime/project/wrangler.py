@@ -22,7 +22,14 @@ from belem.runtime.project.checks import (
 from belem.runtime.project.errors import ConfigError
 from belem.runtime.project.jsonc import JsoncError, parse_jsonc
 from belem.runtime.project.positions import code_frame
-from belem.runtime.project.settings import AIBinding, Binding, DevServer, KVBinding, Limits
+from belem.runtime.project.settings import (
+    AIBinding,
+    Binding,
+    DevServer,
+    Isolation,
+    KVBinding,
+    Limits,
+)
 from belem.runtime.project.unsupported import ACCOUNT_KEYS, UNSUPPORTED_DEV_KEYS, UNSUPPORTED_KEYS
 from belem.sdk import Json
 
@@ -33,7 +40,8 @@ CONFIG_NAMES = ("wrangler.json", "wrangler.jsonc", "wrangler.toml")
 
 _CONFIG_BYTES = 1024 * 1024
 # Read here; `$schema` is for editors.
-_INHERITED = ("name", "main", "compatibility_date", "compatibility_flags", "limits")
+# `belem` is our own table; wrangler warns of it and goes on.
+_INHERITED = ("name", "main", "compatibility_date", "compatibility_flags", "limits", "belem")
 _NOT_INHERITED = ("vars", "kv_namespaces", "ai")
 _NOTHING: Mapping[str, Json] = {}
 _ENV_KEYS = UNSUPPORTED_KEYS | ACCOUNT_KEYS | {*_INHERITED, *_NOT_INHERITED}
@@ -52,6 +60,7 @@ class Config:
     bindings: tuple[Binding, ...]
     dev: DevServer
     limits: Limits
+    isolation: Isolation
     warnings: tuple[str, ...]
 
 
@@ -132,6 +141,7 @@ def _with_environment(
         bindings=own.bindings,
         dev=config.dev,
         limits=own.limits if "limits" in section else config.limits,
+        isolation=own.isolation if "belem" in section else config.isolation,
         warnings=tuple(checker.warnings),
     )
 
@@ -153,6 +163,7 @@ def _section(checker: Checker, values: Mapping[str, Json], at: str) -> Config:
         bindings=bindings,
         dev=checker.optional(values, "dev", at, _dev, DevServer()),
         limits=checker.optional(values, "limits", at, _limits, Limits()),
+        isolation=checker.optional(values, "belem", at, _isolation, "shared"),
         warnings=(),
     )
 
@@ -217,6 +228,15 @@ def _limits(checker: Checker, key: str, value: Json) -> Limits:
         cpu_ms=checker.optional(values, "cpu_ms", key, cpu_ms, None),
         subrequests=checker.optional(values, "subrequests", key, subrequests, None),
     )
+
+
+def _isolation(checker: Checker, key: str, value: Json) -> Isolation:
+    values = table(checker, key, value)
+    checker.unknown_keys(values, key, ("isolation",))
+    chosen = values.get("isolation", "shared")
+    if chosen == "shared" or chosen == "request":
+        return chosen
+    checker.refuse(f"{key}.isolation", chosen, '"shared" or "request"')
 
 
 def _date(checker: Checker, key: str, value: Json) -> str:

@@ -49,6 +49,8 @@ class Composer:
         limits = self.limits
         if upload.cpu_ms is not None:
             limits = replace(limits, cpu_ms=upload.cpu_ms)
+        if upload.subrequests is not None:
+            limits = replace(limits, subrequests=upload.subrequests)
         program = Program(
             main=upload.main_module,
             modules=upload.modules,
@@ -61,7 +63,9 @@ class Composer:
         worker = upload.worker if own_namespaces else None
         for binding in upload.bindings:
             capabilities[binding.name] = self._capability(binding, worker)
-        return Revision(version, image, capabilities, limits, resources=(fetch,))
+        return Revision(
+            version, image, capabilities, limits, resources=(fetch,), isolation=upload.isolation
+        )
 
     async def handlers(self, revision: Revision) -> Sequence[str]:
         """Return the names of the handlers that the worker exports."""

@@ -82,7 +82,8 @@ async def test_bindings_variables_and_limits_are_read(
     metadata = {
         **METADATA,
         "compatibility_flags": ["nodejs_compat"],
-        "limits": {"cpu_ms": 50},
+        "limits": {"cpu_ms": 50, "subrequests": 5},
+        "belem": {"isolation": "request"},
         "bindings": [
             {"name": "AI", "type": "ai"},
             {"name": "OWN", "type": "kv_namespace"},
@@ -103,6 +104,7 @@ async def test_bindings_variables_and_limits_are_read(
     ]
     assert upload.vars == {"TEXT": "t", "SECRET": "s", "DATA": {"a": [1]}}
     assert (upload.compatibility_flags, upload.cpu_ms) == (("nodejs_compat",), 50)
+    assert (upload.subrequests, upload.isolation) == (5, "request")
 
 
 async def test_source_maps_are_taken_and_dropped(
@@ -148,6 +150,9 @@ async def test_source_maps_are_taken_and_dropped(
         ({**METADATA, "limits": {"cpu_ms": 0}}, 10001),
         ({**METADATA, "limits": {"cpu_ms": True}}, 10001),
         ({**METADATA, "limits": {"cpu_ms": 300_001}}, 10001),
+        ({**METADATA, "limits": {"subrequests": 0}}, 10001),
+        ({**METADATA, "limits": 5}, 10001),
+        ({**METADATA, "belem": {"isolation": "process"}}, 10006),
     ],
 )
 async def test_metadata_that_is_wrong_is_refused(

@@ -23,6 +23,7 @@ FULL = """
   "ai": { "binding": "AI", "remote": true },
   "dev": { "ip": "0.0.0.0", "port": 9000 },
   "limits": { "cpu_ms": 50, "subrequests": 100 },
+  "belem": { "isolation": "request" },
   "env": {
     "staging": { "vars": { "TITLE": "Staging" }, "kv_namespaces": [{ "binding": "CACHE" }] },
     "bare": {},
@@ -56,6 +57,7 @@ WRONG: list[tuple[object, str]] = [
     ),
     ({"dev": {"port": True}}, "`dev.port` is true; it must be a whole number"),
     ({"limits": {"cpu_ms": 0}}, "`limits.cpu_ms` is 0; it must be a whole number from 1 to"),
+    ({"belem": {"isolation": "none"}}, '`belem.isolation` is "none"; it must be "shared" or'),
     ({"limits": {"cpu_ms": 1.5}}, "`limits.cpu_ms` is 1.5; it must be"),
     ({"env": {"a": 1}}, "`env.a` is 1; it must be an object"),
     ([], "the file holds an array; it must hold an object"),
@@ -92,6 +94,7 @@ def test_every_supported_key_is_read(tmp_path: Path) -> None:
         ),
         dev=DevServer("0.0.0.0", 9000),
         limits=Limits(50, 100),
+        isolation="request",
         warnings=(),
     )
 

@@ -1,7 +1,6 @@
 """Workers in real isolates, for the tests of the data plane."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -44,6 +43,7 @@ def build(composer: Composer) -> Build:
         bindings: tuple[Binding, ...] = (),
         variables: Mapping[str, str] | None = None,
         cpu_ms: int | None = None,
+        subrequests: int | None = None,
         isolation: Literal["shared", "request"] = "shared",
     ) -> Revision:
         source = (
@@ -58,8 +58,9 @@ def build(composer: Composer) -> Build:
             bindings=bindings,
             vars=dict(variables or {}),
             cpu_ms=cpu_ms,
+            subrequests=subrequests,
+            isolation=isolation,
         )
-        revision = await composer.build(upload, version=version, own_namespaces=True)
-        return replace(revision, isolation=isolation)
+        return await composer.build(upload, version=version, own_namespaces=True)
 
     return make

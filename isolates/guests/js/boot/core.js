@@ -78,7 +78,7 @@
     boot.requireServing();
     const state = context.current;
     return boot.then(
-      hostOp(args, extra),
+      hostOp([args[0], args[1], args[2], boot.requestId()], extra),
       (answer) => {
         context.current = state;
         return answer;
