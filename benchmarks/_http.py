@@ -37,6 +37,12 @@ class Target:
     port: int
     pid: int
     path: str = "/"
+    control: Sequence[str] = ()  # options of `belem deploy`
+
+    def deploy(self, project: Path) -> list[str]:
+        """Return the command that deploys a project here."""
+        command = [sys.executable, "-m", "belem", "deploy", str(project), "--name", project.stem]
+        return [*command, *self.control]
 
 
 def free_port() -> int:
@@ -83,22 +89,18 @@ def belem(
     """Serve projects, each under the name of its file or folder; the path is the first one's."""
     port, control_port = free_port(), free_port()
     data = folder / f"data-{port}"
-    command = [sys.executable, "-m", "belem"]
     control = [
         "--host", f"http://127.0.0.1:{control_port}", "--token-file", str(data / "token"),
     ]  # fmt: skip
     serve = [
-        *command, "serve", "--data", str(data), "--port", str(port),
+        sys.executable, "-m", "belem", "serve", "--data", str(data), "--port", str(port),
         "--control-port", str(control_port), "--inference", "unix:/nowhere", *options,
     ]  # fmt: skip
     with running(serve, control_port, folder) as pid:
+        target = Target(port, pid, f"/{projects[0].stem}/", control)
         for project in projects:
-            subprocess.run(
-                [*command, "deploy", str(project), "--name", project.stem, *control],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
-        yield Target(port, pid, f"/{projects[0].stem}/")
+            subprocess.run(target.deploy(project), check=True, stdout=subprocess.DEVNULL)
+        yield target
 
 
 @contextlib.contextmanager

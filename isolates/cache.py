@@ -20,7 +20,7 @@ from belem.sdk.ops import Json
 
 __all__ = ["CacheRefused", "CodeCache"]
 
-_KEPT_MODULES: Final = 128
+_KEPT_MODULES: Final = 512  # some 1.5 MB each; what is pruned takes 20 ms to make again
 
 
 class CacheRefused(SystemFault):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Set
 from functools import partial
 from typing import Final
 
-from belem.isolates.errors import GuestHung, IsolateBusy, IsolateLost
+from belem.isolates.errors import GuestHung, IsolateBusy, IsolateLost, MemoryLimitExceeded
 from belem.isolates.limits import Limits
 from belem.isolates.logs import Logs
 from belem.isolates.records import ProtocolBreach, pack, split
@@ -29,6 +29,8 @@ _CUT_TEXT: Final = (
     "waitUntil() tasks did not complete within the allowed time after the response was sent or "
     "the client disconnected, and have been cancelled."
 )
+_OUT_OF_MEMORY: Final = "InternalError: out of memory"  # QuickJS's words
+_FULL: Final = 0.9
 _HUNG_WAIT_TEXT: Final = (
     "A waitUntil() task can never finish: nothing is left that could resolve its promise."
 )
@@ -111,8 +113,11 @@ class Requests:
         self._answered.append(reply)
 
     def throw(self, id: int, payload: bytes) -> None:
-        """Take a THROW."""
-        error = read_fault(payload)
+        """Take a THROW. Out of memory, and uncaught: that is what Workers has an outcome for."""
+        error: BelemError = read_fault(payload)
+        limit_bytes = self._limits.memory_bytes
+        if error.message == _OUT_OF_MEMORY and self._ask_memory_bytes() > limit_bytes * _FULL:
+            error = MemoryLimitExceeded(limit_bytes)
         reply = self.known(id)
         if reply is not None and reply.fail(error):
             self._answered.append(reply)

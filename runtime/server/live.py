@@ -1,6 +1,7 @@
 """A live worker: the current version takes new requests while earlier ones finish on theirs."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
@@ -47,6 +48,7 @@ class LiveWorker:
         self._pool = self._open_pool(revision)
         self._retiring: dict[Pool, asyncio.Task[None]] = {}
         self._closed = False
+        self.asked_at = time.monotonic()  # when the last request came
 
     @property
     def name(self) -> str:
@@ -70,6 +72,7 @@ class LiveWorker:
 
     async def dispatch(self, event: Event) -> Reply:
         """Hand the event to an isolate of the current version."""
+        self.asked_at = time.monotonic()
         repeatable = event.body is None or isinstance(event.body, bytes)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -81,6 +84,7 @@ class LiveWorker:
 
     def acquire(self) -> Isolate | None:
         """Return an isolate for one event, which has to be sent at once."""
+        self.asked_at = time.monotonic()
         return self._pool.acquire()
 
     def swap(self, revision: Revision) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import AsyncGenerator, Iterable
 from typing import Final
@@ -24,6 +25,8 @@ from belem.runtime.server.stage import LiveStage
 from belem.sdk import BelemError
 
 __all__ = ["restore", "single"]
+
+_AT_ONCE: Final = 200
 
 _host: Final = logging.getLogger("belem.host")
 
@@ -68,8 +71,13 @@ async def single(premises: Premises) -> AsyncGenerator[Plane, None]:
 
 
 async def restore(store: VersionStore, stage: LiveStage) -> None:
-    """Bring every worker's active version back; one that fails is reported, others serve."""
-    for summary in await store.list():
+    """Bring the workers back: those of a small host at once, so that what fails is seen now.
+
+    On a host of many, each comes in with its first request.
+    """
+    summaries = await store.list()
+    stage.enlist(summaries[_AT_ONCE:], store.active)
+    for summary in summaries[:_AT_ONCE]:
         try:
             version = await store.active(summary.name)
             if version is not None:
@@ -80,6 +88,9 @@ async def restore(store: VersionStore, stage: LiveStage) -> None:
                 "worker_failed_to_start",
                 extra={"worker": summary.name, "version": summary.version_id, "error": str(error)},
             )
+    # What is here now stays as long as the process: the collector need not walk through it again.
+    gc.collect()
+    gc.freeze()
 
 
 async def _over(task: asyncio.Task[None]) -> None:

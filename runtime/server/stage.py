@@ -1,16 +1,19 @@
 """Where deployed workers run: routes to live workers, and the control plane's `Stage`."""
 
 import asyncio
+import heapq
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from belem.isolates import Event, LoadError, LogLine, MemoryLimitExceeded, Reply
-from belem.runtime.control import Prepared, Upload, Version
+from belem.runtime.control import Prepared, Upload, Version, WorkerSummary
 from belem.runtime.control.errors import NoHandlers, ValidationFailed
 from belem.runtime.server.compose import Composer
-from belem.runtime.server.dispatch import Route
+from belem.runtime.server.dispatch import Route, Target
+from belem.runtime.server.dormant import DormantWorker
 from belem.runtime.server.errors import WorkerUnavailable
 from belem.runtime.server.live import LiveWorker
 from belem.runtime.server.pool import Revision
@@ -18,9 +21,15 @@ from belem.runtime.server.pool import Revision
 __all__ = ["LiveStage", "PreparedRevision", "WorkerLog"]
 
 WorkerLog = Callable[[str, LogLine], None]
+Load = Callable[[str], Awaitable[Version | None]]
+"""From a worker's name to the version that is active."""
 
 _FIRST_SEGMENT: Final = re.compile(rb"/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=/|$)")
 _REMOVED_GRACE_SECONDS: Final = 10.0
+_MOST_AWAKE: Final = 1_000
+_REST_EVERY_SECONDS: Final = 30.0
+
+_log: Final = logging.getLogger("belem.host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +70,24 @@ class LiveStage:
         port: int,
         log: WorkerLog,
         on_ai: Callable[[], None],
+        most_awake: int = _MOST_AWAKE,
     ) -> None:
         self._composer = composer
         self._port = port
         self._log = log
         self._on_ai = on_ai
-        self._workers: dict[str, LiveWorker | BrokenWorker] = {}
+        self._workers: dict[str, LiveWorker | DormantWorker | BrokenWorker] = {}
+        self._load: Load | None = None
+        self._most_awake = most_awake
+        self._resting: asyncio.TimerHandle | None = None
         self._leaving: dict[asyncio.Task[None], LiveWorker] = {}
 
     @property
     def workers(self) -> Mapping[str, bool]:
-        """The workers by name, and whether each one runs."""
-        return {name: isinstance(at, LiveWorker) for name, at in sorted(self._workers.items())}
+        """The workers by name, and whether each one runs, or would if it were asked."""
+        return {
+            name: not isinstance(at, BrokenWorker) for name, at in sorted(self._workers.items())
+        }
 
     def url(self, worker: str) -> str:
         """Return the address at which the worker answers."""
@@ -122,6 +137,19 @@ class LiveStage:
         if any(binding.type == "ai" for binding in version.upload.bindings):
             self._on_ai()
 
+    def enlist(self, summaries: Iterable[WorkerSummary], load: Load) -> None:
+        """Know workers that are kept elsewhere, without bringing them in.
+
+        From now on, workers over the number that may be awake are put to rest, those that were
+        asked the longest ago first.
+        """
+        self._load = load
+        for summary in summaries:
+            self._rest(summary.name, summary.version_id)
+            if any(binding.type == "ai" for binding in summary.bindings):
+                self._on_ai()
+        self._rest_later()
+
     def mark_broken(self, worker: str) -> None:
         """Answer the worker's requests with an error until its next deploy."""
         self._workers[worker] = BrokenWorker(worker)
@@ -130,12 +158,12 @@ class LiveStage:
         """Take the worker off the air; requests in flight have some seconds to finish."""
         removed = self._workers.pop(worker, None)
         if isinstance(removed, LiveWorker):
-            task = asyncio.create_task(removed.drain(grace_seconds=_REMOVED_GRACE_SECONDS))
-            self._leaving[task] = removed
-            task.add_done_callback(self._leaving.pop)
+            self._leave(removed)
 
     async def drain(self, *, grace_seconds: float) -> None:
         """Let every worker finish what is in flight, and close them all."""
+        if self._resting is not None:
+            self._resting.cancel()
         workers, self._workers = self._workers, {}
         tasks = list(self._leaving)
         leaving = list(self._leaving.values())
@@ -146,6 +174,53 @@ class LiveStage:
         await asyncio.gather(
             *(worker.drain(grace_seconds=grace_seconds) for worker in (*live, *leaving))
         )
+
+    def _rest(self, name: str, version: str) -> None:
+        self._workers[name] = DormantWorker(name, version, self._wake)
+
+    async def _wake(self, dormant: DormantWorker) -> Target:
+        """Bring a worker in, unless a deploy was faster; one that cannot run is said to be broken.
+
+        Raises what may be over at the next try.
+        """
+        assert self._load is not None, "who is enlisted can be loaded"
+        name = dormant.name
+        try:
+            version = await self._load(name)
+            if version is not None:
+                prepared = await self.prepare(version.upload)
+                if self._workers.get(name) is dormant:
+                    await self.go_live(version, prepared)
+                else:
+                    await prepared.aclose()
+        except (ValidationFailed, NoHandlers) as error:
+            _log.error("worker_failed_to_start", extra={"worker": name, "error": str(error)})
+            if self._workers.get(name) is dormant:
+                self.mark_broken(name)
+        worker = self._workers.get(name)
+        if worker is None or worker is dormant:
+            raise WorkerUnavailable(f"The worker {name} is not there any more.")
+        return worker
+
+    def _rest_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._resting = loop.call_later(_REST_EVERY_SECONDS, self._rest_some)
+
+    def _rest_some(self) -> None:
+        """Put to rest what is too many, and has nothing to do."""
+        awake = [worker for worker in self._workers.values() if isinstance(worker, LiveWorker)]
+        too_many = len(awake) - self._most_awake
+        if too_many > 0:
+            idle = [worker for worker in awake if not worker.in_flight]
+            for worker in heapq.nsmallest(too_many, idle, key=lambda worker: worker.asked_at):
+                self._rest(worker.name, worker.version)
+                self._leave(worker)
+        self._rest_later()
+
+    def _leave(self, worker: LiveWorker) -> None:
+        task = asyncio.create_task(worker.drain(grace_seconds=_REMOVED_GRACE_SECONDS))
+        self._leaving[task] = worker
+        task.add_done_callback(self._leaving.pop)
 
 
 def _refusal(error: LoadError) -> ValidationFailed:

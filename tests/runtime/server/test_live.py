@@ -3,7 +3,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from belem.isolates import CpuLimitExceeded, Event, GuestThrew, IsolateLost, LogLine
+from belem.isolates import (
+    CpuLimitExceeded,
+    Event,
+    GuestThrew,
+    IsolateLost,
+    LogLine,
+    MemoryLimitExceeded,
+)
 from belem.runtime.control import Binding
 from belem.runtime.server import Composer, LiveWorker, PoolBounds, Revision
 from belem.runtime.server.errors import WorkerUnavailable
@@ -223,3 +230,13 @@ async def test_a_closed_worker_takes_nothing(composer: Composer, build: Build) -
 
     with pytest.raises(WorkerUnavailable):
         await text(worker)
+
+
+async def test_memory_that_runs_out_is_said_to_have_run_out(
+    composer: Composer, build: Build
+) -> None:
+    fill = "const held = []; for (;;) held.push(new Uint8Array(1 << 20).fill(1));"
+
+    async with live(composer, await build(fill)) as worker:
+        with pytest.raises(MemoryLimitExceeded, match="128 MiB"):
+            await worker.dispatch(fetch())
