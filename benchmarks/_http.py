@@ -84,11 +84,11 @@ def running(command: Sequence[str], port: int, folder: Path) -> Generator[int, N
 
 @contextlib.contextmanager
 def belem(
-    folder: Path, *projects: Path, options: Sequence[str] = ()
+    folder: Path, *projects: Path, data: Path | None = None, options: Sequence[str] = ()
 ) -> Generator[Target, None, None]:
     """Serve projects, each under the name of its file or folder; the path is the first one's."""
     port, control_port = free_port(), free_port()
-    data = folder / f"data-{port}"
+    data = data or folder / f"data-{port}"
     control = [
         "--host", f"http://127.0.0.1:{control_port}", "--token-file", str(data / "token"),
     ]  # fmt: skip
@@ -97,7 +97,7 @@ def belem(
         "--control-port", str(control_port), "--inference", "unix:/nowhere", *options,
     ]  # fmt: skip
     with running(serve, control_port, folder) as pid:
-        target = Target(port, pid, f"/{projects[0].stem}/", control)
+        target = Target(port, pid, f"/{projects[0].stem}/" if projects else "/", control)
         for project in projects:
             subprocess.run(target.deploy(project), check=True, stdout=subprocess.DEVNULL)
         yield target

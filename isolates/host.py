@@ -198,6 +198,8 @@ class Host:
             self._built += 1
             if self._cache is not None:
                 self._cache.save(key, image.memory, image.facts())
+                # What was compiled here is in this process's memory; what is in a file is not.
+                image = self._cached_image(key, base.code) or image
         elif image.memory_bytes > limits.memory_bytes:
             raise MemoryLimitExceeded(limits.memory_bytes)
         self._images[key] = image
