@@ -48,15 +48,14 @@ class CodeCache:
             )
         self._folder = folder
         self._kept_modules = kept_modules
+        self._sound: dict[str, tuple[int, int, int]] = {}
 
     def load(self, engine: Engine, key: str) -> tuple[Module, Mapping[str, Json]] | None:
         """Return a module and its facts, or None when there is no sound copy."""
         code_path, facts_path = self._paths(key)
         try:
             facts = cast(Json, json.loads(facts_path.read_bytes()))
-            with code_path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            if not isinstance(facts, Mapping) or facts.get("sha256") != digest:
+            if not isinstance(facts, Mapping) or not self._is_sound(code_path, facts.get("sha256")):
                 return None
             module = engine.load(code_path)
             os.utime(facts_path)  # the least recently used go first
@@ -71,7 +70,19 @@ class CodeCache:
         recorded = {**facts, "sha256": hashlib.sha256(code).hexdigest()}
         self._write(code_path, code)
         self._write(facts_path, json.dumps(recorded).encode())
+        self._sound[code_path.name] = _identity(code_path)
         self._prune()
+
+    def _is_sound(self, code_path: Path, digest: Json) -> bool:
+        """Compare a file with its digest: once, since that takes longer than all else here."""
+        identity = _identity(code_path)
+        if self._sound.get(code_path.name) == identity:
+            return True
+        with code_path.open("rb") as file:
+            sound = hashlib.file_digest(file, "sha256").hexdigest() == digest
+        if sound:
+            self._sound[code_path.name] = identity
+        return sound
 
     def _paths(self, key: str) -> tuple[Path, Path]:
         return self._folder / f"{key}.cwasm", self._folder / f"{key}.json"
@@ -97,3 +108,10 @@ class CodeCache:
         for _, key in sorted(ages, reverse=True)[self._kept_modules :]:
             for path in self._paths(key):
                 path.unlink(missing_ok=True)
+                self._sound.pop(path.name, None)
+
+
+def _identity(path: Path) -> tuple[int, int, int]:
+    """Return what changes with a file: a new one has another inode, a written one another time."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_size

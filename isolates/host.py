@@ -58,6 +58,7 @@ class Host:
         self._scheduler = Scheduler(self._ticker)
         self._builders = ThreadPoolExecutor(1, thread_name_prefix="belem-build")
         self._bases: dict[str, Image] = {}
+        self._known_guests: dict[int, tuple[Guest, Image]] = {}  # by identity; few, and kept alive
         self._images: WeakValueDictionary[str, Image] = WeakValueDictionary()
         self._isolates: set[Isolate] = set()
         self._spawned = 0
@@ -158,6 +159,7 @@ class Host:
         self._scheduler.close()
         self._ticker.close()
         self._bases.clear()
+        self._known_guests.clear()
         self._engine.close()
 
     def _evict(self) -> bool:
@@ -206,6 +208,15 @@ class Host:
         return image
 
     def _base(self, guest: Guest) -> Image:
+        known = self._known_guests.get(id(guest))
+        if known is not None:
+            return known[1]
+        base = self._content_base(guest)
+        self._known_guests[id(guest)] = (guest, base)
+        return base
+
+    def _content_base(self, guest: Guest) -> Image:
+        """Return the image of a guest by what it consists of: hashing that takes milliseconds."""
         try:
             wasm = guest.wasm.read_bytes()
         except FileNotFoundError as error:

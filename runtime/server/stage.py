@@ -106,6 +106,16 @@ class LiveStage:
 
     async def prepare(self, upload: Upload) -> PreparedRevision:
         """Build the upload; what is wrong with it becomes an error of the control API."""
+        revision = await self._build(upload)
+        try:
+            if not await self._composer.handlers(revision):
+                raise NoHandlers("No event handlers were registered. This script does nothing.")
+        except BaseException:
+            await revision.aclose()
+            raise
+        return PreparedRevision(revision)
+
+    async def _build(self, upload: Upload) -> Revision:
         try:
             revision = await self._composer.build(upload, version="", own_namespaces=True)
         except MemoryLimitExceeded as error:
@@ -114,13 +124,7 @@ class LiveStage:
             raise _refusal(error) from error
         for line in revision.image.logs:
             self._log(upload.worker, line)
-        try:
-            if not await self._composer.handlers(revision):
-                raise NoHandlers("No event handlers were registered. This script does nothing.")
-        except BaseException:
-            await revision.aclose()
-            raise
-        return PreparedRevision(revision)
+        return revision
 
     async def go_live(self, version: Version, prepared: Prepared) -> None:
         """Send the worker's new requests to this version."""
@@ -188,12 +192,13 @@ class LiveStage:
         try:
             version = await self._load(name)
             if version is not None:
-                prepared = await self.prepare(version.upload)
+                # Not asked for its handlers again: the deploy has done that.
+                prepared = PreparedRevision(await self._build(version.upload))
                 if self._workers.get(name) is dormant:
                     await self.go_live(version, prepared)
                 else:
                     await prepared.aclose()
-        except (ValidationFailed, NoHandlers) as error:
+        except ValidationFailed as error:
             _log.error("worker_failed_to_start", extra={"worker": name, "error": str(error)})
             if self._workers.get(name) is dormant:
                 self.mark_broken(name)
