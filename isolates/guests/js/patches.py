@@ -34,6 +34,11 @@ _QUICKJS: Final = (
         "        /* out of memory: throw JS_NULL to avoid recursing */\n        obj = JS_NULL;\n",
         "        obj = out_of_memory_error(ctx);\n",
     ),
+    Replacement(
+        "throw that error too when there is no memory for another one's message",
+        '        msg = JS_NewString(ctx, "Invalid error message");\n',
+        "    {\n        JS_FreeValue(ctx, obj);\n        return JS_EXCEPTION;\n    }\n",
+    ),
     # The rest is explained in native/stack_charge.h.
     Replacement(
         "charge each checked frame some stack",

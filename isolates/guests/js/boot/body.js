@@ -5,7 +5,7 @@
   const boot = globalThis.__boot;
   const { rejected, resolved, then } = boot;
   const core = boot.readable;
-  const { utf8Encode, utf8Decode } = boot.host;
+  const { bodyOf, utf8Encode, utf8Decode } = boot.host;
 
   class BodyRecord {
     constructor(text, bytes, stream) {
@@ -144,23 +144,8 @@
     return boot.parseMultipart(bytesFor(content), found[1] ?? found[2]);
   };
 
-  // The base of Request and Response: one private record, {kind, headers, body, …}.
-  let recordOf;
+  // The base of Request and Response: one private record, {headers, body, …}.
   class Body {
-    #record;
-    static {
-      recordOf = (value, kind = undefined) => {
-        // Written out: it runs several times for each request. No function has a record.
-        if (typeof value === "object" && value !== null && #record in value) {
-          const record = value.#record;
-          if (kind === undefined || record.kind === kind) return record;
-        }
-        return undefined;
-      };
-    }
-    constructor(record) {
-      this.#record = record;
-    }
     get body() {
       const { body } = requiredRecord(this);
       return body === null ? null : boot.wrapStream(streamOf(body));
@@ -190,12 +175,12 @@
     }
   }
   const requiredRecord = (value) => {
-    const record = recordOf(value);
+    const record = bodyOf(value);
     if (record === undefined) throw boot.illegal();
     return record;
   };
   const read = (value, convert) => {
-    const record = recordOf(value);
+    const record = bodyOf(value);
     return record === undefined ? rejected(boot.illegal()) : consume(record, convert);
   };
   boot.shape(Body);
@@ -216,5 +201,4 @@
   boot.headersObject = (record) => (record.headersObject ??= boot.wrapHeaders(record.headers));
   boot.Body = Body;
   boot.body = { cloneBody, EMPTY, extractBody, isUsed, newBody, streamOf, takeBody, usedError };
-  boot.recordOf = recordOf;
 })();

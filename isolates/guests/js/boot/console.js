@@ -5,7 +5,13 @@
   const { send } = boot.host;
   const { LOG } = boot.ToHost;
   const MAX_TEXT = 128 * 1024;
+  // The host records 256 KiB of characters of a request, and 16 for each line (isolates/logs.py):
+  // what is past that need not cross. Twice that here, as code units are at most two a character,
+  // so that it is always the host which says that lines were dropped.
+  const LOG_UNITS = 2 * 256 * 1024;
+  const LINE_UNITS = 16;
 
+  const loose = { __proto__: null, logUnits: 0 }; // lines of no request
   let indent = "";
   const counts = new Map();
   const timers = new Map();
@@ -62,6 +68,9 @@
       let line = indent === "" ? text : indent + text.replaceAll("\n", `\n${indent}`);
       if (line.length > MAX_TEXT)
         line = `${line.slice(0, MAX_TEXT)}... ${line.length - MAX_TEXT} more characters`;
+      const budget = boot.context.current ?? loose;
+      if (budget.logUnits >= LOG_UNITS) return;
+      budget.logUnits += line.length + LINE_UNITS;
       send(LOG, boot.requestId(), { __proto__: null, level, text: line });
     } catch {
       // Nothing is left to say it with.

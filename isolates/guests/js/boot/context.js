@@ -4,15 +4,17 @@
   "use strict";
   const boot = globalThis.__boot;
   const { INTERNAL } = boot;
-  const { send } = boot.host;
+  const { contextOf, send } = boot.host;
   const { SETTLED } = boot.ToHost;
 
   const requests = new Map();
 
   class RequestState {
-    constructor(id) {
+    constructor(id, record, settled) {
       this.id = id;
-      requests.set(id, this);
+      if (record !== undefined) this.record = record;
+      if (settled) this.settled = true;
+      else requests.set(id, this);
     }
     waitUntil(promise) {
       this.pending += 1;
@@ -41,37 +43,33 @@
     cancel() {
       if (this.canceled) return;
       this.canceled = true;
-      const reason = new DOMException("The client has disconnected.", "AbortError");
+      const reason = disconnected();
       if (this.outbound !== null) this.outbound.stop(reason);
       if (this.record !== null) boot.signalAbort(boot.requestSignal(this.record), reason);
     }
   }
 
+  const disconnected = () => new DOMException("The client has disconnected.", "AbortError");
+
   boot.record(RequestState, {
     pending: 1, // the reply
     settled: false,
     canceled: false,
+    logUnits: 0, // see console.js
     passThrough: false,
-    record: null, // the Request's
+    record: null, // the Request's, once it was asked for
     outbound: null, // the stream of the reply
     inbounds: null, // streams of the host that have not ended
     props: undefined,
     exports: undefined,
   });
 
-  let stateOf;
+  const stateOf = (value) => {
+    const state = contextOf(value);
+    if (state === undefined) throw boot.illegal();
+    return state;
+  };
   class ExecutionContext {
-    #state;
-    static {
-      stateOf = (value) => {
-        if (boot.isObject(value) && #state in value) return value.#state;
-        throw boot.illegal();
-      };
-    }
-    constructor(token, state) {
-      if (token !== INTERNAL) throw boot.illegalConstructor();
-      this.#state = state;
-    }
     get props() {
       return (stateOf(this).props ??= {});
     }
@@ -85,7 +83,11 @@
       stateOf(this).passThrough = true;
     }
   }
-  boot.shape(ExecutionContext);
+  boot.shape(
+    boot.defineClass(boot.Kind.CONTEXT, ExecutionContext, 0, () => {
+      throw boot.illegalConstructor();
+    }),
+  );
 
   class FetchEvent extends boot.Event {
     #state;
@@ -133,9 +135,9 @@
   const takeResponse = FetchEvent.take;
   delete FetchEvent.take;
 
-  boot.newRequestState = (id) => new RequestState(id);
+  boot.newRequestState = (id, record, settled) => new RequestState(id, record, settled);
   boot.findRequest = (id) => requests.get(id);
-  boot.newExecutionContext = (state) => new ExecutionContext(INTERNAL, state);
+  boot.disconnected = disconnected;
   boot.newFetchEvent = (state, request) => new FetchEvent(INTERNAL, state, request);
   boot.takeResponse = takeResponse;
   boot.expose(FetchEvent);

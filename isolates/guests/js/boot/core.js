@@ -57,13 +57,23 @@
   boot.usvString = (value) => `${value}`.toWellFormed();
 
   // What "in a request" means to the code that runs now. `current` is the state of the request
-  // (see dispatch.js) whose event, op, timer or stream woke the guest; `serving` is false until the
-  // first event, that is while images are made and a worker's top level is evaluated.
-  const context = { __proto__: null, current: null, serving: false };
+  // (see dispatch.js) whose event, op, timer or stream woke the guest: made when it is first asked
+  // for.
+  const { currentState, hasBegun, setCurrent } = host;
+  const context = {
+    __proto__: null,
+    get current() {
+      return currentState();
+    },
+    set current(state) {
+      setCurrent(state);
+    },
+  };
   boot.context = context;
-  boot.requestId = () => (context.current === null ? 0 : context.current.id);
+  boot.requestId = host.requestId;
+  // False until the first event, while images are made and a worker's top level is evaluated.
   boot.requireServing = () => {
-    if (!context.serving) {
+    if (!hasBegun()) {
       throw new Error(
         "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or " +
           "connect()), setting a timeout, and generating random values are not allowed within " +
@@ -102,6 +112,18 @@
     publish(constructor.prototype, ["constructor"]);
     publish(constructor, ["prototype", "name", "length"]);
     defineProperty(constructor.prototype, Symbol.toStringTag, { value: name, configurable: true });
+    return constructor;
+  };
+  // A class whose objects hold their records natively. `members` is a class with its methods, of
+  // which no instance is ever made; `build` makes a record of the constructor's arguments.
+  boot.Kind = { REQUEST: 0, RESPONSE: 1, HEADERS: 2, CONTEXT: 3 };
+  boot.defineClass = (kind, members, length, build) => {
+    const { name, prototype } = members;
+    const constructor = host.defineClass(kind, prototype, name, length, build);
+    for (const key of ownKeys(members)) {
+      if (key === "prototype" || key === "name" || key === "length") continue;
+      defineProperty(constructor, key, Object.getOwnPropertyDescriptor(members, key));
+    }
     return constructor;
   };
   boot.defineGlobal = (name, value, enumerable = false) =>

@@ -4,38 +4,20 @@
   "use strict";
   const boot = globalThis.__boot;
   const { context, ToGuest } = boot;
-  const { mainNamespace, onRecord, send, utf8Encode } = boot.host;
+  const { mainNamespace, onRecord, onServe, replyText, responseOf, send } = boot.host;
   const { REPLY, THROW } = boot.ToHost;
-  const { newBody } = boot.body;
   const SHORT_LENGTH = 1024 * 1024;
 
   // ---- the fetch event ----
 
-  // `text` is "METHOD URL\nname:value\n…" from `start` on.
-  const parseRequest = (text, start, extra, state) => {
-    const space = text.indexOf(" ", start);
-    let end = text.indexOf("\n", space);
-    if (end === -1) end = text.length;
-    const headers = new boot.HeaderList(boot.fromWire(text.slice(end + 1)));
-    const url = text.slice(space + 1, end);
-    let body = null;
-    if (typeof extra === "number") body = newBody(null, null, boot.inboundReadable(extra, state));
-    else if (extra !== undefined) body = newBody(null, extra, null);
-    return boot.newRequest(state, text.slice(start, space), url, headers, body);
-  };
-
-  const callHandler = (request, state) => {
+  // For all but a main module that exports an object, which is called natively.
+  const callHandler = (request, executionContext) => {
     const entry = mainNamespace()?.default;
     if (typeof entry === "function" && entry.prototype !== undefined) {
-      const instance = new entry(boot.newExecutionContext(state), boot.env);
+      const instance = new entry(executionContext, boot.env);
       if (typeof instance.fetch === "function") return instance.fetch(request);
-    } else if (boot.isObject(entry)) {
-      const { fetch } = entry;
-      if (typeof fetch === "function") {
-        return Reflect.apply(fetch, entry, [request, boot.env, boot.newExecutionContext(state)]);
-      }
     } else if (boot.hasGlobalListener("fetch")) {
-      return callListeners(request, state);
+      return callListeners(request, context.current);
     }
     throw new Error("Handler does not export a fetch() function.");
   };
@@ -49,45 +31,32 @@
     throw new Error("No listener of the fetch event called respondWith().");
   };
 
-  const onFetch = (id, text, start, extra) => {
-    context.serving = true;
-    const state = boot.newRequestState(id);
-    context.current = state;
-    let result;
-    try {
-      result = callHandler(parseRequest(text, start, extra, state), state);
-    } catch (error) {
-      fail(state, error);
-      return;
-    }
-    const record = boot.recordOf(result, "response");
-    if (record !== undefined) reply(state, record);
-    else {
-      boot.then(
-        boot.resolved(result),
-        (response) => {
-          context.current = state;
-          reply(state, boot.recordOf(response, "response"));
-        },
-        (error) => {
-          context.current = state;
-          fail(state, error);
-        },
-      );
-    }
+  const wait = (state, result) => {
+    boot.then(
+      boot.resolved(result),
+      (response) => {
+        context.current = state;
+        reply(state.id, responseOf(response), state);
+      },
+      (error) => {
+        context.current = state;
+        fail(state, error);
+      },
+    );
   };
 
   // ---- its reply ----
 
-  const reply = (state, record) => {
+  // Without a state there is nothing that the request could wait for: see native/fetch_event.c.
+  const reply = (id, record, state) => {
     try {
-      sendReply(state, record);
+      sendReply(id, record, state);
     } catch (error) {
-      fail(state, error);
+      fail(state ?? context.current, error);
     }
   };
   // `record` is undefined for what is no Response.
-  const sendReply = (state, record) => {
+  const sendReply = (id, record, known) => {
     if (record === undefined) {
       throw new TypeError("Incorrect type for Promise: the Promise did not resolve to 'Response'.");
     }
@@ -97,13 +66,13 @@
       );
     }
     const { body } = record;
-    if (body !== null && isShortText(body) && !state.canceled) {
+    if (known === undefined && body !== null && isShortText(body)) {
       // Most replies by far, and the shortest way for them.
       body.used = true;
-      send(REPLY, state.id, boot.responseHead(record), utf8Encode(body.text));
-      state.release();
+      replyText(id, record.status, boot.reasonOf(record), record.headers.toRaw(), body.text);
       return;
     }
+    const state = known ?? context.current;
     const content = body === null ? null : boot.body.takeBody(body);
     if (state.canceled) {
       if (content !== null && content.stream !== null) {
@@ -165,11 +134,11 @@
 
   // ---- all records ----
 
-  const onEvent = (id, text, extra) => {
+  // But for fetch, which is taken natively.
+  const onEvent = (id, text) => {
     const end = text.indexOf("\n");
     const name = end === -1 ? text : text.slice(0, end);
-    if (name === "fetch") onFetch(id, text, end + 1, extra);
-    else if (name === "handlers") onHandlers(id);
+    if (name === "handlers") onHandlers(id);
     else if (name === "configure") boot.configure(JSON.parse(text.slice(end + 1)));
     else throw new Error(`The guest does not know the event "${name}".`);
   };
@@ -187,10 +156,19 @@
     action(outbound);
   };
 
-  onRecord((kind, id, value, extra) => {
+  onServe(boot.env, [
+    boot.newRequestState,
+    boot.incomingRecord,
+    boot.textRecord,
+    callHandler,
+    reply,
+    fail,
+    wait,
+  ]);
+  onRecord((kind, id, value) => {
     switch (kind) {
       case ToGuest.EVENT:
-        onEvent(id, value, extra);
+        onEvent(id, value);
         break;
       case ToGuest.CHUNK:
         withInbound(id, (inbound) => inbound.arrive(value));

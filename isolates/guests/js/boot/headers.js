@@ -3,7 +3,9 @@
 (() => {
   "use strict";
   const boot = globalThis.__boot;
-  const { INTERNAL, illegal } = boot;
+  const { illegal } = boot;
+  const { headerGet, headersOf, wrap } = boot.host;
+  const { HEADERS } = boot.Kind;
 
   // Names met before, and their lower case: a regular expression costs more.
   const NAMES = new Map();
@@ -65,7 +67,10 @@
       return this.raw.startsWith(`${name}:`) || this.raw.includes(`\n${name}:`);
     }
     get(name) {
-      if (this.map === null && !this.has(name)) return null;
+      if (this.map === null) {
+        const found = headerGet(this.raw, name);
+        if (found !== undefined) return found;
+      }
       const value = this.open().get(name);
       if (value === undefined) return null;
       return name === "set-cookie" ? value.join(", ") : value;
@@ -116,15 +121,8 @@
 
   boot.record(HeaderList, { map: null, sorted: null, immutable: false });
 
-  let listOf;
-  class Headers {
-    #list;
-    static {
-      listOf = (value) => (boot.isObject(value) && #list in value ? value.#list : undefined);
-    }
-    constructor(init = undefined) {
-      this.#list = init === INTERNAL ? arguments[1] : boot.headersFrom(init);
-    }
+  class Members {
+    static name = "Headers";
     append(name, value) {
       need(arguments, 2, "append");
       writable(this).append(normalName(name), normalValue(value));
@@ -165,7 +163,7 @@
     );
   };
   const required = (value) => {
-    const list = listOf(value);
+    const list = headersOf(value);
     if (list === undefined) throw illegal();
     return list;
   };
@@ -178,7 +176,7 @@
   // A new list from what a constructor takes: Headers, a sequence of pairs or a record.
   boot.headersFrom = (init) => {
     if (init === undefined || init === null) return new HeaderList();
-    const other = listOf(init);
+    const other = headersOf(init);
     if (other !== undefined) return other.copy();
     if (!boot.isObject(init)) {
       throw new TypeError(
@@ -199,8 +197,9 @@
     return list;
   };
   // The wrapper is kept beside the list by whoever owns it (Request, Response).
-  boot.wrapHeaders = (list) => new Headers(INTERNAL, list);
+  boot.wrapHeaders = (list) => wrap(HEADERS, list);
   boot.HeaderList = HeaderList;
+  const Headers = boot.defineClass(HEADERS, Members, 0, (init) => boot.headersFrom(init));
   boot.makeIterable(Headers, (value) => required(value).pairs());
   boot.expose(Headers);
 })();

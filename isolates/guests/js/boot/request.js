@@ -2,7 +2,8 @@
 (() => {
   "use strict";
   const boot = globalThis.__boot;
-  const { INTERNAL } = boot;
+  const { requestOf, wrap } = boot.host;
+  const { REQUEST } = boot.Kind;
   const { cloneBody, extractBody, isUsed, newBody } = boot.body;
 
   const METHODS = new Set(
@@ -33,7 +34,6 @@
     }
   }
   const DEFAULTS = {
-    kind: "request",
     hrefKnown: false, // `url` is in its normal form
     headersObject: null,
     redirect: "follow",
@@ -55,11 +55,8 @@
   };
   const newRecord = (method, url, headers, body) => new RequestRecord(method, url, headers, body);
 
-  class Request extends boot.Body {
-    constructor(input, init = undefined) {
-      if (input === INTERNAL) super(init);
-      else super(recordFrom(input, init));
-    }
+  class Members extends boot.Body {
+    static name = "Request";
     get method() {
       return required(this).method;
     }
@@ -94,12 +91,12 @@
     clone() {
       const record = required(this);
       const body = cloneBody(record.body);
-      return new Request(INTERNAL, copyRecord(record, body));
+      return wrap(REQUEST, copyRecord(record, body));
     }
   }
 
   const required = (value) => {
-    const record = boot.recordOf(value, "request");
+    const record = requestOf(value);
     if (record === undefined) throw boot.illegal();
     return record;
   };
@@ -135,8 +132,8 @@
   };
 
   const recordFrom = (input, init) => {
-    const other = boot.recordOf(input, "request");
-    const dictionary = boot.recordOf(init, "request");
+    const other = requestOf(input);
+    const dictionary = requestOf(init);
     const replacesBody =
       dictionary !== undefined || (init?.body !== undefined && init.body !== null);
     let record;
@@ -220,13 +217,28 @@
     return state;
   };
 
-  boot.newRequest = (state, method, url, headers, body) => {
+  // The record of the host's request. `text` is "fetch\nMETHOD URL\nname:value\n…".
+  boot.incomingRecord = (text, extra, state) => {
+    const start = text.indexOf("\n") + 1;
+    const space = text.indexOf(" ", start);
+    let end = text.indexOf("\n", space);
+    if (end === -1) end = text.length;
+    const headers = new boot.HeaderList(boot.fromWire(text.slice(end + 1)));
     headers.immutable = true;
-    state.record = new IncomingRecord(method, url, headers, body);
-    return new Request(INTERNAL, state.record);
+    let body = null;
+    if (typeof extra === "number") body = newBody(null, null, boot.inboundReadable(extra, state));
+    else if (extra !== undefined) body = newBody(null, extra, null);
+    const url = text.slice(space + 1, end);
+    const record = new IncomingRecord(text.slice(start, space), url, headers, body);
+    if (state !== undefined) {
+      state.record = record;
+      if (state.canceled) boot.signalAbort(signalOf(record), boot.disconnected());
+    }
+    return record;
   };
   boot.requestRecord = (input, init) => recordFrom(input, init);
   boot.requestSignal = signalOf;
+  const Request = boot.defineClass(REQUEST, Members, 1, recordFrom);
   boot.Request = Request;
   boot.expose(Request);
 })();

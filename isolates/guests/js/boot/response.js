@@ -2,7 +2,8 @@
 (() => {
   "use strict";
   const boot = globalThis.__boot;
-  const { INTERNAL } = boot;
+  const { responseOf, wrap } = boot.host;
+  const { RESPONSE } = boot.Kind;
   const { cloneBody, extractBody, newBody } = boot.body;
 
   const REASONS = new Map(
@@ -71,7 +72,6 @@
     statusText ?? REASONS.get(status) ?? CLASSES[Math.trunc(status / 100)] ?? "";
 
   const TEXT_HEADER = "content-type:text/plain;charset=UTF-8\n";
-  const LONGEST_KEPT_HEAD = 4096;
 
   class ResponseRecord {
     constructor(status, statusText, headers, body) {
@@ -82,7 +82,6 @@
     }
   }
   boot.record(ResponseRecord, {
-    kind: "response",
     statusText: null, // the usual one
     headersObject: null,
     url: "",
@@ -93,21 +92,18 @@
   const newRecord = (status, statusText, headers, body) =>
     new ResponseRecord(status, statusText, headers, body);
 
-  class Response extends boot.Body {
-    constructor(body = null, init = undefined) {
-      if (body === INTERNAL) super(init);
-      else super(recordFrom(body, init));
-    }
+  class Members extends boot.Body {
+    static name = "Response";
     static error() {
       const record = newRecord(0, null, new boot.HeaderList(), null);
       record.type = "error";
       record.headers.immutable = true;
-      return new Response(INTERNAL, record);
+      return wrap(RESPONSE, record);
     }
     static json(data = undefined, init = undefined) {
       // What has no JSON is sent as "undefined", as on Workers.
       const text = `${JSON.stringify(data)}`;
-      return new Response(INTERNAL, recordFrom(text, init, "application/json"));
+      return wrap(RESPONSE, recordFrom(text, init, "application/json"));
     }
     static redirect(url, status = 302) {
       const code = Math.trunc(Number(status));
@@ -120,7 +116,7 @@
       if (href === undefined) throw new TypeError(`Unable to parse URL: ${url}`);
       const headers = new boot.HeaderList(`location:${href}\n`);
       headers.immutable = true;
-      return new Response(INTERNAL, newRecord(code, null, headers, null));
+      return wrap(RESPONSE, newRecord(code, null, headers, null));
     }
     get status() {
       return required(this).status;
@@ -157,18 +153,18 @@
       const headers = record.headers.copy();
       headers.immutable = record.headers.immutable;
       const copy = Object.assign(newRecord(0, null, null, null), record);
-      return new Response(INTERNAL, Object.assign(copy, { headers, headersObject: null, body }));
+      return wrap(RESPONSE, Object.assign(copy, { headers, headersObject: null, body }));
     }
   }
 
   const required = (value) => {
-    const record = boot.recordOf(value, "response");
+    const record = responseOf(value);
     if (record === undefined) throw boot.illegal();
     return record;
   };
 
-  const recordFrom = (bodyInit, init, defaultType = undefined) => {
-    const other = boot.recordOf(init, "response");
+  const recordFrom = (bodyInit = null, init = undefined, defaultType = undefined) => {
+    const other = responseOf(init);
     let record;
     if (other !== undefined) {
       record = newRecord(other.status, other.statusText, other.headers.copy(), null);
@@ -228,18 +224,16 @@
     }
   };
 
-  // A worker's replies are much alike: the head of the one before often serves again.
-  const last = { status: 0, statusText: null, raw: "", head: "" };
-  boot.responseHead = (record) => {
-    const { status, statusText } = record;
-    const raw = record.headers.toRaw();
-    if (raw === last.raw && status === last.status && statusText === last.statusText) {
-      return last.head;
-    }
-    const head = boot.toWire(`${status} ${reasonOf(record)}\n${raw}`);
-    if (head.length <= LONGEST_KEPT_HEAD) Object.assign(last, { status, statusText, raw, head });
-    return head;
+  // The record of a Response that was made of a text alone; `true` for one whose text was sent.
+  boot.textRecord = (text) => {
+    const isSent = text === true;
+    const body = newBody(isSent ? "" : text.toWellFormed(), null, null);
+    if (isSent) body.used = true;
+    return newRecord(200, null, new boot.HeaderList(TEXT_HEADER), body);
   };
+  boot.reasonOf = reasonOf;
+  boot.responseHead = (record) =>
+    boot.toWire(`${record.status} ${reasonOf(record)}\n${record.headers.toRaw()}`);
   // The response of a fetch out of the worker. `body` is undefined, bytes or a stream record.
   boot.newResponse = ({ status, statusText, headers, url, redirected, type }, body) => {
     const list = new boot.HeaderList(headers);
@@ -254,8 +248,9 @@
     record.url = url;
     record.redirected = redirected;
     record.type = type;
-    return new Response(INTERNAL, record);
+    return wrap(RESPONSE, record);
   };
+  const Response = boot.defineClass(RESPONSE, Members, 0, (body, init) => recordFrom(body, init));
   boot.Response = Response;
   boot.expose(Response);
 })();

@@ -6,6 +6,7 @@
   const { lastOp, send } = boot.host;
   const { CANCEL } = boot.ToHost;
   const LONGEST_MS = 2 ** 31 - 1;
+  const NO_OP = 0;
 
   const timers = new Map();
   let lastId = 0;
@@ -16,10 +17,19 @@
   };
   // Run `action` in so many milliseconds; returns the op, for cancelWait.
   const wait = (ms, action, abandoned = boot.noop) => {
-    boot.then(boot.op(["timer", "sleep", [ms]], undefined), action, abandoned);
+    let asleep;
+    try {
+      asleep = boot.op(["timer", "sleep", [ms]], undefined);
+    } catch (error) {
+      boot.then(boot.rejected(error), action, abandoned); // too many are pending
+      return NO_OP;
+    }
+    boot.then(asleep, action, abandoned);
     return lastOp();
   };
-  const cancelWait = (op) => send(CANCEL, op, undefined, undefined);
+  const cancelWait = (op) => {
+    if (op !== NO_OP) send(CANCEL, op, undefined, undefined);
+  };
 
   const arm = (timer) => {
     timer.op = wait(

@@ -3,22 +3,8 @@
 (() => {
   "use strict";
   const boot = globalThis.__boot;
-  const { utf8Encode, utf8Decode, latin1Decode } = boot.host;
-
-  // A regular expression takes 40 ns a character; to encode ASCII is to copy it, and is done for
-  // the head of every request and of most replies.
-  const isAscii = (text) => boot.byteLength(utf8Encode(text)) === text.length;
-
-  boot.toWire = (text) => (isAscii(text) ? text : latin1Decode(utf8Encode(text)));
-  boot.fromWire = (text) => {
-    if (isAscii(text)) return text;
-    const bytes = Uint8Array.from(text, (c) => c.charCodeAt(0));
-    try {
-      return utf8Decode(bytes, true, true);
-    } catch {
-      return text;
-    }
-  };
+  boot.toWire = boot.host.toWire;
+  boot.fromWire = boot.host.fromWire;
 
   // [[name, value], …] of a list, each cookie on its own.
   boot.wirePairs = (list) => list.pairs().map(([name, value]) => [name, boot.toWire(value)]);

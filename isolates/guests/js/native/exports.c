@@ -155,6 +155,10 @@ static void dispatch(uint32_t kind, uint32_t id, uint32_t type, uint8_t *payload
         settle_op(context, id, kind == TO_GUEST_REJECT, args[2], args[3]);
         return;
     }
+    if (kind == TO_GUEST_EVENT && serving.cell_class && is_fetch(args[2])) {
+        serve_fetch(context, id, args[2], args[3]);
+        return;
+    }
     args[0] = JS_NewUint32(context, kind);
     args[1] = JS_NewUint32(context, id);
     result = JS_Call(context, on_record, JS_UNDEFINED, 4, vc(args));

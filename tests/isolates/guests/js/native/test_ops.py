@@ -108,9 +108,9 @@ def test_pending_ops_are_bounded(guest: JsGuest) -> None:
     )
 
     assert guest.evaluate("return [n, ...thrown]") == [
-        65536,
+        1000,
         "RangeError",
-        "Too many operations are pending; the limit is 65536",
+        "Too many operations are pending; the limit is 1000.",
     ]
 
 
