@@ -11,6 +11,7 @@ from belem.runtime.cli.stopping import run_until_stopped
 from belem.runtime.server import (
     AUTO,
     MAX_PROCESSES,
+    MAX_TENANT_PROCESSES,
     Isolation,
     ServeSettings,
     Started,
@@ -66,6 +67,13 @@ __all__ = ["serve"]
     show_default=True,
     help="process: every worker in a host process of its own, for tenants without trust.",
 )
+@click.option(
+    "--max-processes",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, MAX_TENANT_PROCESSES),
+    help="With --isolation process: host processes at a time; idle ones make room.",
+)
 @click.option("--access-log", is_flag=True, help="Log every request, and not only failed ones.")
 @click.option(
     "--log-format",
@@ -88,6 +96,7 @@ def serve(
     log_format: Literal["text", "json"],
     processes: int,
     isolation: Isolation,
+    max_processes: int,
 ) -> None:
     """Run a host for workers. SIGTERM and Ctrl-C drain it; a second one ends it."""
     set_up_logging(log_format)
@@ -104,6 +113,7 @@ def serve(
         log_format=log_format,
         processes=processes,
         isolation=isolation,
+        max_processes=max_processes,
     )
     run_until_stopped(lambda stop: serve_host(settings, stop=stop, announce=_announce))
 

@@ -15,6 +15,7 @@ from belem.runtime.server.serving import Listener, bind, serving
 from belem.runtime.server.settings import (
     AUTO,
     MAX_PROCESSES,
+    MAX_TENANT_PROCESSES,
     BadSettings,
     Isolation,
     ServeSettings,
@@ -25,6 +26,7 @@ from belem.runtime.server.stage import LiveStage
 __all__ = [
     "AUTO",
     "MAX_PROCESSES",
+    "MAX_TENANT_PROCESSES",
     "BadSettings",
     "Composer",
     "DaemonState",

@@ -96,15 +96,21 @@ class Composer:
 async def open_composer(
     *,
     cache_directory: Path,
-    kv_file: Path,
+    kv_file: Path | Store,
     inference_address: str,
     allow_private_fetch: bool,
     limits: Limits | None = None,
 ) -> AsyncGenerator[Composer, None]:
-    """Open what workers share. The store closes last: requests may write until the end."""
-    kv_file.parent.mkdir(parents=True, exist_ok=True)
+    """Open what workers share. The store closes last: requests may write until the end.
+
+    `kv_file` may be a store that is open, and stays so.
+    """
     async with contextlib.AsyncExitStack() as stack:
-        store = await stack.enter_async_context(SQLiteStore(kv_file))
+        if isinstance(kv_file, Path):
+            kv_file.parent.mkdir(parents=True, exist_ok=True)
+            store: Store = await stack.enter_async_context(SQLiteStore(kv_file))
+        else:
+            store = kv_file
         client = await stack.enter_async_context(InferenceClient(inference_address))
         crypto = await stack.enter_async_context(Crypto())
         host = await stack.enter_async_context(Host(cache_directory))

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from belem.runtime.control import Deployments, control_api
-from belem.runtime.server.fleet import fleet
+from belem.runtime.server.fleet import fleet, separate
 from belem.runtime.server.observability import LiveTails, Metrics
 from belem.runtime.server.plane import DRAIN_SECONDS, Plane
 from belem.runtime.server.premises import Premises, open_premises
@@ -55,4 +55,7 @@ async def serve(
 
 
 def _plane(premises: Premises) -> AbstractAsyncContextManager[Plane]:
-    return single(premises) if premises.settings.processes == 1 else fleet(premises)
+    settings = premises.settings
+    if settings.isolation == "process":
+        return separate(premises)
+    return single(premises) if settings.processes == 1 else fleet(premises)

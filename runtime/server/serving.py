@@ -29,8 +29,10 @@ class Listener:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.host: str = sock.getsockname()[0]
-        self.port: int = sock.getsockname()[1]
+        name = sock.getsockname()
+        # A Unix socket has a path and no port; only the processes of a host use one.
+        self.host: str = name[0] if isinstance(name, tuple) else "localhost"
+        self.port: int = name[1] if isinstance(name, tuple) else 0
 
     @property
     def url(self) -> str:
@@ -66,7 +68,12 @@ def bind(host: str, port: int, *, flag: str = "--port") -> Listener:
 
 @contextlib.asynccontextmanager
 async def serving(
-    app: AsgiApp, listener: Listener, *, drain_seconds: float = 10.0, share: Share | None = None
+    app: AsgiApp,
+    listener: Listener,
+    *,
+    drain_seconds: float = 10.0,
+    share: Share | None = None,
+    protocol: type[BoundedHttpProtocol] = BoundedHttpProtocol,
 ) -> AsyncGenerator[None, None]:
     """Serve `app` on `listener` for the length of the block.
 
@@ -76,7 +83,7 @@ async def serving(
     """
     config = uvicorn.Config(
         app,
-        http=BoundedHttpProtocol,
+        http=protocol,
         ws="none",
         lifespan="off",
         interface="asgi3",

@@ -7,10 +7,19 @@ from typing import ClassVar, Final, Literal
 
 from belem.sdk import UserError
 
-__all__ = ["AUTO", "MAX_PROCESSES", "BadSettings", "Isolation", "ServeSettings", "Started"]
+__all__ = [
+    "AUTO",
+    "MAX_PROCESSES",
+    "MAX_TENANT_PROCESSES",
+    "BadSettings",
+    "Isolation",
+    "ServeSettings",
+    "Started",
+]
 
 AUTO: Final = "auto"
 MAX_PROCESSES: Final = 256
+MAX_TENANT_PROCESSES: Final = 4096
 
 Isolation = Literal["shared", "process"]
 
@@ -41,10 +50,15 @@ class ServeSettings:
     log_format: Literal["text", "json"] = "text"
     processes: int = 1
     isolation: Isolation = "shared"
+    max_processes: int = 64
 
     def __post_init__(self) -> None:
         if not 1 <= self.processes <= MAX_PROCESSES:
             raise BadSettings(f"--processes is {self.processes}; it must be 1 to {MAX_PROCESSES}.")
+        if not 1 <= self.max_processes <= MAX_TENANT_PROCESSES:
+            raise BadSettings(
+                f"--max-processes is {self.max_processes}; it must be 1 to {MAX_TENANT_PROCESSES}."
+            )
         if self.isolation == "process" and self.processes != 1:
             raise BadSettings(
                 f"--processes {self.processes} does not go with --isolation process, which starts "

@@ -191,7 +191,6 @@ class _Fleet:
             port=premises.data_listener.port,
             data=premises.data,
             cache=premises.shared_code_cache(),
-            kv_file=premises.kv_file,
             inference=premises.inference_address,
             allow_private_fetch=settings.allow_private_fetch,
             access_log=settings.access_log,

@@ -6,16 +6,20 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncGenerator
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
-from belem.runtime.control import SQLiteVersionStore, VersionStore
+from belem.bindings.aiokv import Store
+from belem.runtime.control import SQLiteVersionStore, Version
 from belem.runtime.server.compose import Composer, open_composer
 from belem.runtime.server.dispatch import Dispatch
 from belem.runtime.server.fleet import orders
 from belem.runtime.server.fleet.channel import Answer, Call, Channel, open_channel
 from belem.runtime.server.fleet.errors import ChannelBroken
 from belem.runtime.server.fleet.following import Following
+from belem.runtime.server.fleet.fronted import FrontedProtocol
 from belem.runtime.server.fleet.orders import HostSettings
+from belem.runtime.server.fleet.remote import ChannelStore, ChannelVersions
 from belem.runtime.server.fleet.shares import Shares
 from belem.runtime.server.fleet.uploads import decode_upload
 from belem.runtime.server.fleet.waiting import any_set
@@ -23,6 +27,7 @@ from belem.runtime.server.journal import request_journal
 from belem.runtime.server.logs import set_up_logging
 from belem.runtime.server.observability import Invocations, open_traces
 from belem.runtime.server.plane import DRAIN_SECONDS, WAIT_UNTIL_GRACE_SECONDS
+from belem.runtime.server.protocol import BoundedHttpProtocol
 from belem.runtime.server.serving import Listener, serving
 from belem.runtime.server.single import restore
 from belem.runtime.server.stage import LiveStage
@@ -83,13 +88,21 @@ class Orders:
                 return await (await asyncio.shield(self.hosted)).handle(call)
 
 
+class ActiveVersions(Protocol):
+    """Where a host process finds what is live."""
+
+    async def active(self, worker: str, /) -> Version | None:
+        """Return the worker's active version, or None."""
+        ...
+
+
 class Hosted:
     """A stage that follows what is kept, worker by worker, as the supervisor says."""
 
     def __init__(
         self,
         settings: HostSettings,
-        versions: VersionStore,
+        versions: ActiveVersions,
         composer: Composer,
         stage: LiveStage,
         following: Following,
@@ -145,7 +158,10 @@ async def _run(orderly: Orders, channel: Channel, listener: Listener, shares: in
         share = None if shares is None else Shares(shares, int(settings.process))
         if share is not None:
             share.join()
-        async with serving(dispatch, listener, drain_seconds=DRAIN_SECONDS, share=share):
+        protocol = BoundedHttpProtocol if settings.data is not None else FrontedProtocol
+        async with serving(
+            dispatch, listener, drain_seconds=DRAIN_SECONDS, share=share, protocol=protocol
+        ):
             orderly.accepting.set()
             await orderly.stop.wait()
             if share is not None:
@@ -158,12 +174,17 @@ async def _hosted(
 ) -> AsyncGenerator[tuple[Hosted, Dispatch], None]:
     """Open everything that serves requests, and bring back what was live."""
     async with contextlib.AsyncExitStack() as stack:
-        store = SQLiteVersionStore(settings.data)
-        stack.push_async_callback(store.aclose)
+        kv: Path | Store = ChannelStore(channel)
+        versions: ActiveVersions = ChannelVersions(channel)
+        store: SQLiteVersionStore | None = None
+        if settings.data is not None:
+            kv = settings.data / "kv.sqlite"
+            versions = store = SQLiteVersionStore(settings.data)
+            stack.push_async_callback(store.aclose)
         composer = await stack.enter_async_context(
             open_composer(
                 cache_directory=settings.cache,
-                kv_file=settings.kv_file,
+                kv_file=kv,
                 inference_address=settings.inference,
                 allow_private_fetch=settings.allow_private_fetch,
             )
@@ -178,8 +199,9 @@ async def _hosted(
         stage = LiveStage(composer, port=settings.port, log=following.logged, on_ai=_nothing)
         stack.push_async_callback(stage.drain, grace_seconds=WAIT_UNTIL_GRACE_SECONDS)
         await composer.warm()
-        await restore(store, stage)
-        hosted = Hosted(settings, store, composer, stage, following)
+        if store is not None:
+            await restore(store, stage)
+        hosted = Hosted(settings, versions, composer, stage, following)
         yield hosted, Dispatch(stage.route, on_request=following.responded)
 
 

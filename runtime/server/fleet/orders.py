@@ -10,9 +10,14 @@ from belem.sdk import Json
 
 __all__ = [
     "ACCEPT",
+    "ACTIVE",
     "BEGIN",
     "DRAIN",
     "INVOCATION",
+    "KV_DELETE",
+    "KV_GET",
+    "KV_LIST",
+    "KV_PUT",
     "LISTEN",
     "PREPARE",
     "REFRESH",
@@ -28,18 +33,26 @@ SNAPSHOT: Final = "snapshot"  # answers with the counts; who does not answer has
 LISTEN: Final = "listen"  # the workers whose invocations somebody follows
 DRAIN: Final = "drain"  # finish what is in flight, and end; answered at once
 
-INVOCATION: Final = "invocation"  # the other way, without an answer: one that somebody follows
+# The other way:
+INVOCATION: Final = "invocation"  # one that somebody follows; without an answer
+ACTIVE: Final = "active"  # the active version of the process's worker
+KV_GET: Final = "kv.get"
+KV_PUT: Final = "kv.put"
+KV_DELETE: Final = "kv.delete"
+KV_LIST: Final = "kv.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """What one host process may do, and with what. `process` tells it from the others."""
+    """What one host process may do, and with what. `process` tells it from the others.
+
+    A process of one tenant has no data directory: its version and its KV are its supervisor's.
+    """
 
     process: str
     port: int
-    data: Path
     cache: Path
-    kv_file: Path
+    data: Path | None
     inference: str
     allow_private_fetch: bool
     access_log: bool
@@ -48,15 +61,17 @@ class HostSettings:
     def to_wire(self) -> Mapping[str, Json]:
         """Return the settings as JSON."""
         fields = dataclasses.asdict(self)
-        return fields | {name: str(fields[name]) for name in _PATHS}
+        for name in _PATHS:
+            fields[name] = None if fields[name] is None else str(fields[name])
+        return fields
 
     @staticmethod
     def from_wire(values: Mapping[str, Any]) -> "HostSettings":  # Any: written by `to_wire`
         """Return the settings that a supervisor sent."""
         fields = dict(values)
         for name in _PATHS:
-            fields[name] = Path(fields[name])
+            fields[name] = None if fields[name] is None else Path(fields[name])
         return HostSettings(**fields)
 
 
-_PATHS: Final = ("data", "cache", "kv_file")
+_PATHS: Final = ("data", "cache")

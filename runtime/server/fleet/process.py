@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -44,24 +45,31 @@ class HostProcess:
         handler: Handler,
         *,
         shares: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
         command: Sequence[str] = COMMAND,
         concurrency: int = 64,
         payload_limit_bytes: int = PAYLOAD_LIMIT_BYTES,
     ) -> Self:
         """Start a process that will accept on `listener`; raise `HostLost` if none starts.
 
-        `shares` is the descriptor of what it knows of others that accept there.
+        `shares` is the descriptor of what it knows of others that accept there. With a `folder`, it
+        writes to no other one, and reads only what a program has to.
         """
         ours, theirs = socket.socketpair()
         given = {"--channel": theirs.fileno(), "--listener": listener.fileno()}
         if shares is not None:
             given["--shares"] = shares
+        options = [f"{option}={descriptor}" for option, descriptor in given.items()]
+        if folder is not None:
+            options.append(f"--folder={folder}")
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                *(f"{option}={descriptor}" for option, descriptor in given.items()),
+                *options,
                 f"--parent={os.getpid()}",
                 pass_fds=list(given.values()),
+                env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 # Ctrl-C in a terminal is for the supervisor, which drains its hosts.
