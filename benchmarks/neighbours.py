@@ -85,7 +85,7 @@ async def victim(
     """Ask for the hello at a rate that does not wait for its answers."""
     neighbours = [asyncio.create_task(misbehave(*where)) for where in bad]
     await asyncio.sleep(0.5)
-    asked = []
+    asked: list[asyncio.Task[float | None]] = []
     for number in range(round(rate * seconds)):
         asked.append(asyncio.create_task(ask(port, path, patience_seconds=_PATIENCE_SECONDS)))
         await asyncio.sleep(max(0.0, 0.5 / rate if number % 2 else 1.5 / rate))

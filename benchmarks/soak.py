@@ -99,7 +99,8 @@ def expected(kind: str, number: int, size: int, answer: bytes) -> bool:
             return answer == b"1"
         case "late" | "log":
             return answer == {"late": b"late", "log": b"logged"}[kind]
-    return True
+        case _:
+            return True
 
 
 async def ask(port: int, kind: str) -> str | None:

@@ -12,7 +12,7 @@ import contextlib
 import json
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,7 +117,8 @@ def row(
     """Measure in alternating rounds and return a row's figures."""
     for target in (ours, *([peer] if peer else [])):
         load(target, case.connections, 1)
-    mine, theirs = [], []
+    mine: list[Mapping[str, float]] = []
+    theirs: list[Mapping[str, float]] = []
     for _ in range(rounds):
         mine.append(measure(ours, case.connections, seconds))
         if peer is not None:
