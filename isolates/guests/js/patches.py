@@ -39,6 +39,72 @@ _QUICKJS: Final = (
         '        msg = JS_NewString(ctx, "Invalid error message");\n',
         "    {\n        JS_FreeValue(ctx, obj);\n        return JS_EXCEPTION;\n    }\n",
     ),
+    Replacement(
+        "JSON.stringify without a string for each value: native/quick_json.h",
+        "static JSValue js_json_check(JSContext *ctx, JSONStringifyContext *jsc,\n"
+        "                             JSValueConst holder, JSValue val,\n"
+        "                             JSValueConst key)\n{\n",
+        '#include "quick_json.h"\n'
+        "static JSValue js_json_check(JSContext *ctx, JSONStringifyContext *jsc,\n"
+        "                             JSValueConst holder, JSValue val,\n"
+        "                             JSValueConst key)\n{\n",
+    ),
+    Replacement(
+        "for keys",
+        "                    prop = JS_ToQuotedStringFree(ctx, prop);\n"
+        "                    if (JS_IsException(prop)) {\n"
+        "                        JS_FreeValue(ctx, v);\n"
+        "                        goto exception;\n"
+        "                    }\n"
+        "                    string_buffer_concat_value(jsc->b, sep);\n"
+        "                    string_buffer_concat_value(jsc->b, prop);\n",
+        "                    string_buffer_concat_value(jsc->b, sep);\n"
+        "                    if (json_concat_string(ctx, jsc->b, prop)) {\n"
+        "                        JS_FreeValue(ctx, v);\n"
+        "                        goto exception;\n"
+        "                    }\n",
+    ),
+    Replacement(
+        "for strings",
+        "        val = JS_ToQuotedStringFree(ctx, val);\n"
+        "        if (JS_IsException(val))\n"
+        "            goto exception;\n"
+        "        goto concat_value;\n",
+        "        ret = json_concat_string(ctx, jsc->b, val);\n"
+        "        JS_FreeValue(ctx, val);\n"
+        "        return ret;\n",
+    ),
+    Replacement(
+        "for integers",
+        "    case JS_TAG_INT:\n    case JS_TAG_BOOL:\n    case JS_TAG_NULL:\n    concat_value:\n",
+        "    case JS_TAG_INT:\n"
+        "        return json_concat_int(jsc->b, JS_VALUE_GET_INT(val));\n"
+        "    case JS_TAG_BOOL:\n    case JS_TAG_NULL:\n    concat_value:\n",
+    ),
+    Replacement(
+        "for objects",
+        "        } else {\n"
+        "            if (!JS_IsUndefined(jsc->property_list))\n"
+        "                tab = js_dup(jsc->property_list);\n",
+        "        } else if (json_has_plain_keys(ctx, jsc, val)) {\n"
+        "            if (json_concat_object(ctx, jsc, val, indent, indent1, sep, sep1))\n"
+        "                goto exception;\n"
+        "        } else {\n"
+        "            if (!JS_IsUndefined(jsc->property_list))\n"
+        "                tab = js_dup(jsc->property_list);\n",
+    ),
+    Replacement(
+        "for indices",
+        "                prop = JS_ToStringFree(ctx, js_int64(i));\n"
+        "                if (JS_IsException(prop))\n"
+        "                    goto exception;\n"
+        "                v = js_json_check(",
+        "                prop = json_is_plain(jsc, v) ? JS_UNDEFINED\n"
+        "                                             : JS_ToStringFree(ctx, js_int64(i));\n"
+        "                if (JS_IsException(prop))\n"
+        "                    goto exception;\n"
+        "                v = js_json_check(",
+    ),
     # The rest is explained in native/stack_charge.h.
     Replacement(
         "charge each checked frame some stack",
