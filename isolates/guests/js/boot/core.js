@@ -116,7 +116,7 @@
   };
   // A class whose objects hold their records natively. `members` is a class with its methods, of
   // which no instance is ever made; `build` makes a record of the constructor's arguments.
-  boot.Kind = { REQUEST: 0, RESPONSE: 1, HEADERS: 2, CONTEXT: 3 };
+  boot.Kind = { REQUEST: 0, RESPONSE: 1, HEADERS: 2, CONTEXT: 3, URL: 4 };
   boot.defineClass = (kind, members, length, build) => {
     const { name, prototype } = members;
     const constructor = host.defineClass(kind, prototype, name, length, build);

@@ -3,32 +3,33 @@
   "use strict";
   const boot = globalThis.__boot;
   const { illegal } = boot;
-  const { urlParse, urlSet, urlCanParse, urlOrigin } = boot.host;
+  const { urlOf, urlParse, urlSet, urlCanParse, urlOrigin, wrap } = boot.host;
+  const { Kind } = boot;
 
   // Indices into the native record.
   const [HREF, PROTOCOL_END, USERNAME_END, HOST_START, HOST_END, PORT, PATHNAME, SEARCH, HASH] =
     Array(9).keys();
 
-  let stateOf;
-  class URL {
-    #state;
-    static {
-      stateOf = (value) => {
-        if (boot.isObject(value) && #state in value) return value.#state;
-        throw illegal();
-      };
+  class UrlState {
+    constructor(record) {
+      this.record = record;
     }
-    constructor(url, base = undefined) {
-      if (arguments.length === 0) throw new TypeError("URL needs an argument.");
-      const record = parse(url, base);
-      if (record === null) throw new TypeError("Invalid URL string.");
-      this.#state = { record, search: null };
-    }
+  }
+  boot.record(UrlState, { search: null });
+  const stateOf = (value) => {
+    const state = urlOf(value);
+    if (state === undefined) throw illegal();
+    return state;
+  };
+
+  class Members {
+    static name = "URL";
     static canParse(url, base = undefined) {
       return urlCanParse(`${url}`, base === undefined ? undefined : `${base}`);
     }
     static parse(url, base = undefined) {
-      return URL.canParse(url, base) ? new URL(url, base) : null;
+      const record = parse(url, base);
+      return record === null ? null : wrap(Kind.URL, new UrlState(record));
     }
 
     get href() {
@@ -139,7 +140,13 @@
     }
   }
 
-  const parse = (url, base) => urlParse(`${url}`, base === undefined ? undefined : `${base}`);
+  // Most URLs that are parsed are that of the request, which was parsed to be read. No record is
+  // ever changed.
+  let latest = [undefined];
+  const parse = (url, base) => {
+    if (base === undefined && url === latest[HREF]) return latest;
+    return urlParse(`${url}`, base === undefined ? undefined : `${base}`);
+  };
   // An end of -1 is "not there": up to the end of the href.
   const part = (record, start, end) =>
     end === -1 ? record[HREF].slice(start) : record[HREF].slice(start, end);
@@ -166,7 +173,18 @@
   };
 
   // The normal form of an absolute URL, or undefined.
-  boot.parseHref = (text) => urlParse(text, undefined)?.[HREF];
+  boot.parseHref = (text) => {
+    const record = urlParse(text, undefined);
+    if (record === null) return undefined;
+    latest = record;
+    return record[HREF];
+  };
+  const URL = boot.defineClass(Kind.URL, Members, 1, function (url, base) {
+    if (arguments.length === 0) throw new TypeError("URL needs an argument.");
+    const record = parse(url, base);
+    if (record === null) throw new TypeError("Invalid URL string.");
+    return new UrlState(record);
+  });
   boot.URL = URL;
   boot.expose(URL);
 })();

@@ -160,8 +160,8 @@ static JSValue full_record(JSContext *ctx, JSObject *object)
     return record;
 }
 
-/* requestOf(value), responseOf(value), headersOf(value), contextOf(value), bodyOf(value) -> the
-   record, or undefined */
+/* requestOf(value), responseOf(value), headersOf(value), contextOf(value), urlOf(value),
+   bodyOf(value) -> the record, or undefined */
 static JSValue host_record_of(JSContext *ctx, JSValueConst self, int argc, JSValueConst *argv,
                               int kind)
 {

@@ -39,9 +39,10 @@
    CLASSES
 
    defineClass(kind, prototype, name, length, build) -> constructor
-       kind: 0 Request, 1 Response, 2 Headers, 3 ExecutionContext. build(...arguments) -> record.
+       kind: 0 Request, 1 Response, 2 Headers, 3 ExecutionContext, 4 URL. build(...arguments) -> record.
    wrap(kind, record) -> object
-   requestOf(value), responseOf(value), headersOf(value), contextOf(value) -> record | undefined
+   requestOf(value), responseOf(value), headersOf(value), contextOf(value), urlOf(value)
+       -> record | undefined
    bodyOf(value)                 the record of a Request or a Response
 
    OPS
@@ -110,6 +111,7 @@ static const JSCFunctionListEntry host_functions[] = {
     JS_CFUNC_MAGIC_DEF("responseOf", 1, host_record_of, PLATFORM_RESPONSE),
     JS_CFUNC_MAGIC_DEF("headersOf", 1, host_record_of, PLATFORM_HEADERS),
     JS_CFUNC_MAGIC_DEF("contextOf", 1, host_record_of, PLATFORM_CONTEXT),
+    JS_CFUNC_MAGIC_DEF("urlOf", 1, host_record_of, PLATFORM_URL),
     JS_CFUNC_MAGIC_DEF("bodyOf", 1, host_record_of, ANY_BODY),
     JS_CFUNC_DEF("op", 2, host_op),
     JS_CFUNC_DEF("lastOp", 0, host_last_op),

@@ -1,5 +1,5 @@
-/* Objects of the platform's hottest classes: Request, Response, Headers and ExecutionContext. Each
-   holds one private value, its record, where no JavaScript can get at it. Classes of JavaScript with
+/* Objects of the platform's hottest classes: Request, Response, Headers, URL and
+   ExecutionContext. Each holds one private value, its record, where no JavaScript can get at it. Classes of JavaScript with
    a private field do the same, at three times the cost of making one and of reading it.
 
    What a record is, is the boot code's business, but for two that are made only when somebody asks:
@@ -11,6 +11,7 @@ enum platform_kind {
     PLATFORM_RESPONSE,
     PLATFORM_HEADERS,
     PLATFORM_CONTEXT,
+    PLATFORM_URL,
     PLATFORM_KINDS,
     ANY_BODY = PLATFORM_KINDS /* a Request or a Response */
 };
