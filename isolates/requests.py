@@ -155,11 +155,17 @@ class Requests:
             reply.settle()
 
     def fail_hung(self) -> None:
-        """Nothing can wake the guest any more: every request ends here."""
+        """Nothing can wake the guest any more: every request ends here.
+
+        A promise may be lost for want of memory; then that is what its author has to be told.
+        """
+        limit_bytes = self._limits.memory_bytes
+        is_full = self._ask_memory_bytes() > limit_bytes * _FULL
         for reply in list(self.live.values()):
-            failed = self._fail(reply, GuestHung())
+            error = MemoryLimitExceeded(limit_bytes) if is_full else GuestHung()
+            failed = self._fail(reply, error)
             if isinstance(reply.body, OutboundStream) and not reply.body.ended:
-                reply.body.end(GuestHung())
+                reply.body.end(error)
             elif not failed:
                 self._logs.line(reply.id, reply, "warn", _HUNG_WAIT_TEXT)
             self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
