@@ -47,6 +47,7 @@ static JSContext *context;
 #include "wire.c"
 #include "headers.c"
 #include "platform.c"
+#include "cells.c"
 #include "fetch_event.c"
 #include "clone_objects.c"
 #include "clone.c"

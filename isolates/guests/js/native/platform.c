@@ -4,7 +4,7 @@
 
    What a record is, is the boot code's business, but for two that are made only when somebody asks:
    the record of a Response made of a string alone is that string until then, and the record of the
-   host's Request is the event (fetch_event.c). Most of either are never looked at. */
+   host's Request is the event (cells.c). Most of either are never looked at. */
 
 enum platform_kind {
     PLATFORM_REQUEST,
