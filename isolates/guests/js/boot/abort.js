@@ -128,7 +128,7 @@
 
   // Run `step(reason)` when the signal aborts; returns the function that takes it back.
   boot.onAbort = (state, step) => {
-    (state.steps ??= new Set()).add(step);
+    (state.steps ??= boot.newSet()).add(step);
     return () => state.steps?.delete(step);
   };
   boot.newAbortState = newAbortState;

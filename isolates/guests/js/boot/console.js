@@ -13,8 +13,8 @@
 
   const loose = { __proto__: null, logUnits: 0 }; // lines of no request
   let indent = "";
-  const counts = new Map();
-  const timers = new Map();
+  const counts = boot.newMap();
+  const timers = boot.newMap();
 
   const format = (values) => {
     const rest = [...values];

@@ -7,7 +7,7 @@
   const { contextOf, send } = boot.host;
   const { SETTLED } = boot.ToHost;
 
-  const requests = new Map();
+  const requests = boot.newMap();
 
   class RequestState {
     constructor(id, record, settled) {

@@ -21,6 +21,16 @@
   boot.withResolvers = () => apply(withResolvers, Promise, []);
   boot.noop = () => {};
   boot.microtask = globalThis.queueMicrotask;
+  // Maps and sets whose methods no worker can patch: they have prototypes of their own.
+  const { setPrototypeOf } = Object;
+  const withOwnMethods = (constructor) => {
+    const methods = Object.freeze(
+      Object.create(null, Object.getOwnPropertyDescriptors(constructor.prototype)),
+    );
+    return (items) => setPrototypeOf(new constructor(items), methods);
+  };
+  boot.newMap = withOwnMethods(Map);
+  boot.newSet = withOwnMethods(Set);
   // The rejection is somebody's business already: keep it from being reported as unhandled.
   boot.handled = (promise) => {
     boot.then(promise, undefined, boot.noop);

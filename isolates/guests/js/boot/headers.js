@@ -8,7 +8,7 @@
   const { HEADERS } = boot.Kind;
 
   // Names met before, and their lower case: a regular expression costs more.
-  const NAMES = new Map();
+  const NAMES = boot.newMap();
   const MAX_NAMES = 256;
   const MAX_NAME_LENGTH = 64;
   const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]*$/;
@@ -42,7 +42,7 @@
     }
     open() {
       if (this.map === null) {
-        this.map = new Map();
+        this.map = boot.newMap();
         for (const line of this.raw.split("\n")) {
           const colon = line.indexOf(":");
           if (colon > 0) this.add(line.slice(0, colon).toLowerCase(), line.slice(colon + 1));

@@ -8,7 +8,7 @@
   const { ACK, STOP } = boot.ToHost;
   const core = boot.readable;
 
-  const open = new Map();
+  const open = boot.newMap();
 
   class Inbound {
     constructor(id, state) {
@@ -21,7 +21,7 @@
       this.over = false; // nobody will take any more
       this.forget = boot.noop;
       open.set(id, this);
-      if (state !== null) (state.inbounds ??= new Set()).add(this);
+      if (state !== null) (state.inbounds ??= boot.newSet()).add(this);
     }
 
     // ---- from the host ----

@@ -7,7 +7,7 @@
   const WINDOW_BYTES = boot.HOST_STREAM_WINDOW_BYTES;
   const core = boot.readable;
 
-  const open = new Map();
+  const open = boot.newMap();
   let lastId = 0;
 
   class Outbound {

@@ -6,7 +6,7 @@
   const { REQUEST } = boot.Kind;
   const { cloneBody, extractBody, isUsed, newBody } = boot.body;
 
-  const METHODS = new Set(
+  const METHODS = boot.newSet(
     (
       "GET HEAD POST PUT DELETE PATCH PURGE OPTIONS TRACE COPY LOCK MKCOL MOVE PROPFIND PROPPATCH " +
       "SEARCH UNLOCK ACL REPORT MKACTIVITY CHECKOUT MERGE MSEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE " +

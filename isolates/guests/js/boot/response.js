@@ -6,7 +6,7 @@
   const { RESPONSE } = boot.Kind;
   const { cloneBody, extractBody, newBody } = boot.body;
 
-  const REASONS = new Map(
+  const REASONS = boot.newMap(
     Object.entries({
       200: "OK",
       201: "Created",

@@ -8,7 +8,7 @@
   const LONGEST_MS = 2 ** 31 - 1;
   const NO_OP = 0;
 
-  const timers = new Map();
+  const timers = boot.newMap();
   let lastId = 0;
 
   const delayOf = (delay) => {

@@ -144,7 +144,7 @@
       if (pairs !== undefined) {
         return pairs.map(([name, value]) => [boot.usvString(name), boot.usvString(value)]);
       }
-      const record = new Map();
+      const record = boot.newMap();
       for (const key of Reflect.ownKeys(init)) {
         if (!Object.prototype.propertyIsEnumerable.call(init, key)) continue;
         record.set(boot.usvString(key), boot.usvString(init[key]));
