@@ -35,7 +35,9 @@ async def test_a_gibibyte_passes_through_in_constant_memory(
     revision = await build("return new Response(request.body)", cpu_ms=60_000)
     worker = LiveWorker("hello", composer.host, revision, log=lambda line: None)
     limits = RequestLimits(body_bytes=2 * GIB)
-    dispatch = Dispatch(lambda *_: Route(worker), on_request=lambda event: None, limits=limits)
+    dispatch = Dispatch(
+        lambda host, path: Route(worker), on_request=lambda event: None, limits=limits
+    )
     listener = bind("127.0.0.1", 0)
     async with worker, serving(dispatch, listener, drain_seconds=1):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -60,7 +62,7 @@ async def test_a_reader_that_stops_stops_the_sender(composer: Composer, build: B
     revision = await build("return new Response(request.body)")
     worker = LiveWorker("hello", composer.host, revision, log=lambda line: None)
     listener = bind("127.0.0.1", 0)
-    dispatch = Dispatch(lambda *_: Route(worker), on_request=lambda event: None)
+    dispatch = Dispatch(lambda host, path: Route(worker), on_request=lambda event: None)
     async with worker, serving(dispatch, listener, drain_seconds=1):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, limit=1 << 16)
         sent = 0
