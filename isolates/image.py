@@ -12,6 +12,7 @@ from belem.isolates.errors import GuestInvalid, LoadError, MemoryLimitExceeded
 from belem.isolates.event import LogLine
 from belem.isolates.guest import Guest, Program, Script
 from belem.isolates.limits import Limits
+from belem.isolates.patch import Patch, apply, difference, size_bytes
 from belem.isolates.records import ProtocolBreach, json_bytes, pack, parse, read_object
 from belem.isolates.snapshot import image_module
 from belem.isolates.wasm import Engine, Instance, Module, Trapped
@@ -19,18 +20,23 @@ from belem.isolates.wasm.instance import Function
 from belem.sdk.abi import ToGuest, ToHost, Type
 from belem.sdk.ops import Json
 
-__all__ = ["Image", "base_image", "guest_key", "program_key", "worker_image"]
+__all__ = ["Image", "base_image", "guest_key", "program_key", "whole_memory", "worker_image"]
 
 _RUN_SCRIPT, _ADD_MODULE, _EVALUATE_MAIN = 0, 1, 2  # flags of belem_load
 _I32, _I64 = 0, 1
 NEARLY_FULL_BYTES: Final = 1 << 20  # a trap this close to the limit is for want of memory
 _BOOT_CPU_SECONDS: Final = 60.0
 _MAX_LOGS: Final = 1_000
+# Writing more than this at each spawn would hold up the loop longer than mapping a file does.
+_PATCH_LIMIT_BYTES: Final = 512 << 10
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False, kw_only=True)
 class Image:
-    """A worker ready to spawn: the engine's code, its memory, and what it logged."""
+    """A worker ready to spawn: the engine's code, its memory, and what it logged.
+
+    The memory is a module that is mapped, and a patch that is written over it.
+    """
 
     key: str
     code: Module
@@ -39,6 +45,8 @@ class Image:
     inbox_address: int
     inbox_capacity: int
     logs: tuple[LogLine, ...] = ()
+    patch: Patch = ()
+    base: str = ""  # the key of the image whose memory it patches
 
     def facts(self) -> Mapping[str, Json]:
         """Return what has to be kept beside the compiled memory."""
@@ -51,7 +59,13 @@ class Image:
 
     @classmethod
     def from_facts(
-        cls, key: str, code: Module, memory: Module, facts: Mapping[str, Json]
+        cls,
+        key: str,
+        code: Module,
+        memory: Module,
+        facts: Mapping[str, Json],
+        patch: Patch = (),
+        base: str = "",
     ) -> "Image":
         """Undo `facts`."""
         logs = cast(Sequence[Sequence[str]], facts["logs"])
@@ -63,6 +77,8 @@ class Image:
             inbox_address=cast(int, facts["inbox_address"]),
             inbox_capacity=cast(int, facts["inbox_capacity"]),
             logs=tuple(LogLine(0, level, text) for level, text in logs),
+            patch=patch,
+            base=base,
         )
 
 
@@ -100,14 +116,23 @@ def base_image(engine: Engine, code: Module, start: Module, guest: Guest, key: s
             loading.load(script, _RUN_SCRIPT)
         for module in guest.modules:
             loading.load(module, _ADD_MODULE)
-        return loading.keep(engine, code, key)
+        memory = loading.finish()
+        return loading.image(key, code, engine.compile(image_module(memory)))
     except LoadError as error:
         raise GuestInvalid(f"Guest {guest.name!r} did not boot: {error}\n{error.stack}") from error
     finally:
         instance.close()
 
 
-def worker_image(engine: Engine, base: Image, program: Program, limits: Limits, key: str) -> Image:
+def worker_image(
+    engine: Engine,
+    base: Image,
+    program: Program,
+    limits: Limits,
+    key: str,
+    *,
+    base_memory: bytes,
+) -> Image:
     """Configure a copy of the base image and evaluate a worker's modules in it."""
     if program.main not in program.modules:
         raise LoadError("Error", f"The main module {program.main!r} is not among the modules.")
@@ -126,9 +151,18 @@ def worker_image(engine: Engine, base: Image, program: Program, limits: Limits, 
         for name, source in program.modules.items():
             loading.load(Script(name, source), _ADD_MODULE)
         loading.load(Script(program.main, ""), _EVALUATE_MAIN)
-        return loading.keep(engine, base.code, key)
+        memory = loading.finish()
+        patch = difference(base_memory, memory)
+        if size_bytes(patch) > _PATCH_LIMIT_BYTES:
+            return loading.image(key, base.code, engine.compile(image_module(memory)))
+        return loading.image(key, base.code, base.memory, patch, base.key)
     finally:
         instance.close()
+
+
+def whole_memory(engine: Engine, image: Image, *, base_memory: bytes) -> Module:
+    """Return a memory that needs no patch: cheaper to spawn from, dearer to keep."""
+    return engine.compile(image_module(apply(base_memory, image.patch, image.memory_bytes)))
 
 
 class _Loading:
@@ -177,22 +211,28 @@ class _Loading:
         self._write(record)
         self._read(self.call(self._instance.step, len(record), 0))
 
-    def keep(self, engine: Engine, code: Module, key: str) -> Image:
-        """Collect garbage and turn the memory into an image."""
+    def finish(self) -> bytes:
+        """Collect garbage and return the memory."""
         instance = self._instance
         self.call(instance.function(b"belem_collect", (), None))
         self._inbox.capacity = 0  # collecting frees the boxes
         self._reserve(SMALLEST_BYTES)  # so that a small first batch needs no call for room
-        memory_bytes = instance.memory_bytes
-        memory = engine.compile(image_module(instance.read(0, memory_bytes)))
+        return instance.read(0, instance.memory_bytes)
+
+    def image(
+        self, key: str, code: Module, memory: Module, patch: Patch = (), base: str = ""
+    ) -> Image:
+        """Return an image of the memory that has been finished."""
         return Image(
             key=key,
             code=code,
             memory=memory,
-            memory_bytes=memory_bytes,
+            memory_bytes=self._instance.memory_bytes,
             inbox_address=self._inbox.address,
             inbox_capacity=self._inbox.capacity,
             logs=tuple(self._logs),
+            patch=patch,
+            base=base,
         )
 
     def _write(self, data: bytes) -> None:

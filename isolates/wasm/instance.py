@@ -26,6 +26,7 @@ __all__ = ["Function", "Instance", "Trapped"]
 
 SLICE_TICKS: Final = 2  # 2.5 to 5 ms: the longest that a step holds up the event loop
 _I32, _I64 = 0, 1  # wasmtime's value kinds
+_WASM_PAGE_BYTES: Final = 65536
 _U32: Final = 0xFFFFFFFF
 _U64: Final = 0xFFFFFFFFFFFFFFFF
 _FAR_TICKS: Final = 1 << 40
@@ -129,6 +130,18 @@ class Instance:
         if self._future is None:
             self._size = _data_size(self._context, self._memory_ref)
         return self._size
+
+    def grow_to(self, memory_bytes: int) -> None:
+        """Make the memory at least so large; raise `WasmError` if its limit is in the way."""
+        pages = (memory_bytes - self.memory_bytes) // _WASM_PAGE_BYTES
+        if pages <= 0:
+            return
+        before = ctypes.c_uint64()
+        error = raw.wasmtime_memory_grow(
+            self._context, self._memory_ref, pages, ctypes.byref(before)
+        )
+        if error:
+            raise WasmError(reason(error, None))
 
     def read(self, address: int, length: int) -> bytes:
         """Copy guest memory out; raise `Trapped` if any of it is out of bounds."""

@@ -1,6 +1,8 @@
 """The code cache: ours alone, atomic, and distrustful of damage."""
 
+import hashlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,17 +99,66 @@ def test_a_damaged_entry_is_not_loaded(
     assert cache.load(engine, "key") is None
 
 
-def test_the_least_recently_used_modules_are_forgotten(
+PATCH = ((0, b"abc"), (4096, b"defgh"))
+
+
+def test_a_saved_patch_is_loaded_with_its_facts(tmp_path: Path) -> None:
+    CodeCache(tmp_path / "code").save_patch("key", PATCH, {"inbox": 7})
+
+    loaded = CodeCache(tmp_path / "code").load_patch("key")
+
+    assert loaded == (PATCH, {"inbox": 7})
+    assert CodeCache(tmp_path / "code").load_patch("other") is None
+    assert (tmp_path / "code" / "key.patch").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "no facts", "bad run"])
+def test_a_damaged_patch_is_not_loaded(tmp_path: Path, damage: str) -> None:
+    cache = CodeCache(tmp_path / "code")
+    cache.save_patch("key", PATCH, {})
+    path = tmp_path / "code" / "key.patch"
+    content = bytearray(path.read_bytes())
+
+    if damage == "empty":
+        content.clear()
+    elif damage == "truncated":
+        del content[-3:]
+    elif damage == "flipped":
+        content[-1] ^= 1
+    else:
+        body = b"[]\n" if damage == "no facts" else b"{}\n" + bytes(11)
+        content[:] = hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    path.write_bytes(content)
+
+    assert cache.load_patch("key") is None
+
+
+def test_over_its_limit_the_cache_forgets_what_was_used_the_longest_ago(
     tmp_path: Path, engine: Engine, module: Module
 ) -> None:
-    cache = CodeCache(tmp_path / "code", kept_modules=2)
+    folder = tmp_path / "code"
+    cache = CodeCache(folder, limit_bytes=48 << 10)
+    cache.save("oldest", module, {})
+    os.utime(folder / "oldest.json", (1000, 1000))
+    os.utime(folder / "oldest.cwasm", (1000, 1000))
     for age, key in enumerate(("old", "older")):
-        cache.save(key, module, {})
-        os.utime(tmp_path / "code" / f"{key}.json", (1000 - age, 1000 - age))
+        cache.save_patch(key, ((0, bytes(16 << 10)),), {})
+        os.utime(folder / f"{key}.patch", (2000 - age, 2000 - age))
 
-    cache.load(engine, "older")  # which makes it the newer one
-    cache.save("new", module, {})
+    cache.load_patch("older")  # which makes it the newer one
+    cache.save_patch("new", ((0, bytes(12 << 10)),), {})
 
-    assert cache.load(engine, "old") is None
-    assert cache.load(engine, "older") is not None
-    assert len(list((tmp_path / "code").iterdir())) == 4
+    assert cache.load(engine, "oldest") is None
+    assert sorted(path.name for path in folder.iterdir()) == ["new.patch", "older.patch"]
+
+
+def test_what_a_crash_left_half_written_is_removed_in_time(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    cache = CodeCache(folder)
+    for name, written in (("crashed", 1000.0), ("writing", time.time())):
+        (folder / f".new-{name}").write_bytes(b"half")
+        os.utime(folder / f".new-{name}", (written, written))
+
+    cache.save_patch("key", PATCH, {})
+
+    assert sorted(path.name for path in folder.iterdir()) == [".new-writing", "key.patch"]

@@ -16,6 +16,7 @@ from belem.isolates import (
     IsolateBusy,
     IsolateLost,
     Limits,
+    LoadError,
     Program,
 )
 from tests.isolates.conftest import Spawn
@@ -164,3 +165,53 @@ async def test_counts_say_what_became_of_isolates(cache_dir: Path, mini: Guest) 
         assert counts["isolates_spawned"] == 3
         assert counts["isolates_ended"] == {"cpu-limit": 1, "closed": 1}
         assert counts["images_built"] in (0, 1)  # the cache of this run may have it
+
+
+async def test_an_image_that_is_spawned_much_gets_a_memory_of_its_own(
+    host: Host, mini: Guest
+) -> None:
+    source = "let n = 40; export const next = () => ++n;"
+    image = await host.build(mini, Program(main="w.js", modules={"w.js": source}))
+
+    for _ in range(40):
+        isolate = host.spawn(image, {}, Limits(), lambda line: None)
+        heads = [(await isolate.dispatch(Event("next"))).head for _ in range(2)]
+        await isolate.aclose()
+        await host.build(mini, Program(main="w.js", modules={"w.js": "//"}))  # lets it be made
+
+        assert heads == ["41", "42"]
+
+
+async def test_a_worker_that_comes_back_does_not_wait_for_anothers_top_level(
+    cache_dir: Path, mini: Guest
+) -> None:
+    kept = Program(main="w.js", modules={"w.js": "export const hi = () => 'kept';"})
+    endless = Program(main="w.js", modules={"w.js": "for (;;);"})
+    async with Host(cache_dir) as host:
+        await host.build(mini, kept)
+    async with Host(cache_dir) as host:
+        building = asyncio.create_task(host.build(mini, endless, Limits(startup_cpu_ms=500)))
+        await asyncio.sleep(0)
+        image = await host.build(mini, kept)
+
+        assert not building.done()
+        isolate = host.spawn(image, {}, Limits(), lambda line: None)
+        assert (await isolate.dispatch(Event("hi"))).head == "kept"
+        with pytest.raises(LoadError, match="CPU time"):
+            await building
+
+
+async def test_a_full_host_spares_those_that_were_asked_since_it_looked(
+    cache_dir: Path, mini: Guest
+) -> None:
+    async with Host(cache_dir, max_isolates=3) as host:
+        image = await host.build(mini, WAITING)
+        first, second, third = (
+            host.spawn(image, {}, Limits(), lambda line: None) for _ in range(3)
+        )
+
+        host.spawn(image, {}, Limits(), lambda line: None)  # looks, and ends the first
+        await second.dispatch(Event("hi"))
+        host.spawn(image, {}, Limits(), lambda line: None)
+
+        assert [isolate.dead is None for isolate in (first, second, third)] == [False, True, False]

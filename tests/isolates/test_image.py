@@ -201,3 +201,29 @@ async def test_a_guest_without_an_inbox_is_refused(host: Host, tmp_path: Path, i
 
 def test_the_engine_was_built() -> None:
     assert JS_WASM.stat().st_size > 500_000
+
+
+async def test_a_small_worker_is_kept_as_what_differs_from_its_guest(
+    mini: Guest, tmp_path: Path
+) -> None:
+    async with Host(tmp_path / "code") as fresh:
+        small = await fresh.build(mini, program("export const a = 1;"))
+        large = await fresh.build(mini, program("export const a = 'x'.repeat(1 << 20) + 'y';"))
+
+    kept = {path.stem: path for path in (tmp_path / "code").iterdir() if path.suffix != ".json"}
+    assert small.patch
+    assert kept[small.key].suffix == ".patch"
+    assert kept[small.key].stat().st_size < 64 << 10
+    assert not large.patch
+    assert kept[large.key].suffix == ".cwasm"
+
+
+async def test_a_patched_memory_may_be_larger_than_its_guests(host: Host, mini: Guest) -> None:
+    source = "const held = []; for (let i = 0; i < 9; i++) held.push(new Uint8Array(1 << 20));"
+    source += "held[8][5] = 7; export const five = () => held[8][5] + held.length;"
+    image = await host.build(mini, program(source))
+    isolate = host.spawn(image, {}, Limits(), lambda line: None)
+
+    assert image.patch
+    assert isolate.memory_bytes == image.memory_bytes
+    assert (await isolate.dispatch(Event("five"))).head == "16"

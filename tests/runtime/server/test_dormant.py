@@ -27,10 +27,12 @@ class Kept:
         self.versions = {made.worker: Version(f"v-{made.worker}", 1, 0, made) for made in uploads}
         self.loads: list[str] = []
         self.fails = False
+        self.readable = asyncio.Event()
+        self.readable.set()
 
     async def load(self, name: str) -> Version | None:
         self.loads.append(name)
-        await asyncio.sleep(0)
+        await self.readable.wait()
         if self.fails:
             raise SystemFault("The disk is away.")
         return self.versions.get(name)
@@ -98,9 +100,11 @@ async def test_a_deploy_is_faster_than_a_worker_on_its_way_in(at: At) -> None:
     at.stage.enlist(kept.summaries(), kept.load)
     newer = upload("a", "export default { fetch() { return new Response('newer') } }")
 
+    kept.readable.clear()
     waiting = asyncio.create_task(at.ask("a"))
     await asyncio.sleep(0)
     await at.stage.go_live(Version("v2", 2, 0, newer), await at.stage.prepare(newer))
+    kept.readable.set()
 
     assert await waiting == "newer"
     assert await at.ask("a") == "newer"
@@ -134,9 +138,11 @@ async def test_one_that_was_deleted_meanwhile_is_gone(at: At) -> None:
     kept = Kept(answering("a"))
     at.stage.enlist(kept.summaries(), kept.load)
 
+    kept.readable.clear()
     waiting = asyncio.create_task(at.ask("a"))
     await asyncio.sleep(0)
     await at.stage.remove("a")
+    kept.readable.set()
 
     with pytest.raises(WorkerUnavailable, match="not there any more"):
         await waiting
