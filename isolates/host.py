@@ -1,26 +1,22 @@
 """The host: one compiler, the images made with it, the isolates that run them."""
 
 import asyncio
-import hashlib
 import heapq
 import logging
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from belem.isolates.cache import CodeCache
 from belem.isolates.calls import OverCpu, call
 from belem.isolates.capability import Capability
 from belem.isolates.errors import (
-    GuestInvalid,
     IsolateBusy,
     IsolateLost,
     MemoryLimitExceeded,
@@ -28,19 +24,13 @@ from belem.isolates.errors import (
 )
 from belem.isolates.event import LogLine
 from belem.isolates.guest import Guest, Program
-from belem.isolates.image import (
-    Image,
-    base_image,
-    guest_key,
-    program_key,
-    whole_memory,
-    worker_image,
-)
+from belem.isolates.image import Image
+from belem.isolates.images import Images
 from belem.isolates.isolate import Isolate
 from belem.isolates.limits import Limits
 from belem.isolates.patch import Patch
+from belem.isolates.pressure import MemoryPressure
 from belem.isolates.scheduler import Scheduler
-from belem.isolates.snapshot import split_guest
 from belem.isolates.wasm import (
     Engine,
     EngineConfig,
@@ -57,6 +47,7 @@ _log: Final = logging.getLogger("belem.isolates")
 _SEED_BYTES: Final = 32
 _MANY_SPAWNS: Final = 16  # after so many of one image, it is worth a memory of its own
 _EVICTED_AT_ONCE: Final = 16
+_LOOK_EVERY_SECONDS: Final = 1.0  # at how much memory is free
 
 
 class Host:
@@ -67,25 +58,27 @@ class Host:
     loop that spawned them.
     """
 
-    def __init__(self, cache_dir: Path | None = None, *, max_isolates: int = 1_000) -> None:
-        self._cache = None if cache_dir is None else CodeCache(cache_dir)
+    def __init__(
+        self,
+        cache_dir: Path | None = None,
+        *,
+        max_isolates: int = 1_000,
+        pressure: MemoryPressure | None = None,
+        look_every_seconds: float = _LOOK_EVERY_SECONDS,
+    ) -> None:
+        cache = None if cache_dir is None else CodeCache(cache_dir)
         self._engine = Engine(EngineConfig())
         self._ticker = Ticker(self._engine)
         self._scheduler = Scheduler(self._ticker)
-        # Two threads, so that workers that come back do not wait for others' top levels.
-        self._builders = ThreadPoolExecutor(1, thread_name_prefix="belem-build")
-        self._readers = ThreadPoolExecutor(1, thread_name_prefix="belem-read")
-        self._basing = threading.Lock()
-        self._base_memories: dict[str, bytes] = {}
-        self._bases: dict[str, Image] = {}
-        self._known_guests: dict[int, tuple[Guest, Image]] = {}  # by identity; few, and kept alive
-        self._images: WeakValueDictionary[str, Image] = WeakValueDictionary()
+        self._images = Images(self._engine, self._ticker, cache)
         self._starts: WeakKeyDictionary[Image, _Start] = WeakKeyDictionary()
         self._isolates: set[Isolate] = set()
         self._spawned = 0
-        self._built = 0
         self._ended_by_cause: Counter[str] = Counter()
         self._max_isolates = max_isolates
+        self._pressure = pressure or MemoryPressure()
+        self._look_every_seconds = look_every_seconds
+        self._looking: asyncio.TimerHandle | None = None
         # Those to be ended next, unless they are asked something: since when, and which.
         self._idle_longest: list[tuple[float, int, Isolate]] = []
         self._closed = False
@@ -113,7 +106,7 @@ class Host:
             "isolate_memory_bytes": sum(isolate.memory_bytes for isolate in self._isolates),
             "isolates_spawned": self._spawned,
             "isolates_ended": dict(self._ended_by_cause),
-            "images_built": self._built,
+            "images_built": self._images.built,
         }
 
     async def build(self, guest: Guest, program: Program, limits: Limits | None = None) -> Image:
@@ -123,14 +116,7 @@ class Host:
         same program is built once: its image comes from memory or from the cache the next time.
         """
         self._check_open()
-        loop = asyncio.get_running_loop()
-        limits = limits or Limits()
-        image = await loop.run_in_executor(self._readers, self._find, guest, program)
-        if image is None:
-            image = await loop.run_in_executor(self._builders, self._build, guest, program, limits)
-        if image.memory_bytes > limits.memory_bytes:
-            raise MemoryLimitExceeded(limits.memory_bytes)
-        return image
+        return await self._images.get(guest, program, limits or Limits())
 
     def spawn(
         self,
@@ -159,10 +145,14 @@ class Host:
         )  # fmt: skip
         self._isolates.add(isolate)
         self._spawned += 1
+        if self._looking is None:
+            self._looking = loop.call_later(self._look_every_seconds, self._look, loop)
         return isolate
 
     async def aclose(self) -> None:
         """End every isolate, then free the engine. Safe to call twice."""
+        if self._looking is not None:
+            self._looking.cancel()
         for isolate in list(self._isolates):
             await isolate.aclose()
         if not self._closed:
@@ -175,14 +165,10 @@ class Host:
         if self._isolates:
             raise RuntimeError(f"{len(self._isolates)} isolates are alive: use aclose().")
         self._closed = True
-        self._readers.shutdown(wait=True)
-        self._builders.shutdown(wait=True)
+        self._images.close()
         self._scheduler.close()
         self._ticker.close()
-        self._bases.clear()
-        self._base_memories.clear()
         self._starts.clear()
-        self._known_guests.clear()
         self._engine.close()
 
     def _evict(self) -> bool:
@@ -193,6 +179,19 @@ class Host:
         idle = [(one.idle_since, id(one), one) for one in self._isolates if not one.in_flight]
         self._idle_longest = heapq.nsmallest(_EVICTED_AT_ONCE, idle)
         return self._end_one()
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Short of memory, end what is idle: some at a time, those idle the longest first."""
+        self._looking = None
+        if self._pressure.is_high():
+            before = len(self._isolates)
+            for _ in range(max(_EVICTED_AT_ONCE, before // 8)):
+                if not self._evict():
+                    break
+            if ended := before - len(self._isolates):
+                _log.warning("isolates_ended_for_memory", extra={"isolates": ended})
+        if self._isolates:
+            self._looking = loop.call_later(self._look_every_seconds, self._look, loop)
 
     def _end_one(self) -> bool:
         for index, (since, _, isolate) in enumerate(self._idle_longest):
@@ -234,7 +233,7 @@ class Host:
             start = self._starts[image] = _Start(image.memory, image.patch)
         start.spawned += 1
         if start.spawned == _MANY_SPAWNS and start.patch:
-            making = loop.run_in_executor(self._builders, self._whole_memory, image)
+            making = self._images.whole_memory(image, loop)
             making.add_done_callback(partial(_take, start))
         return start
 
@@ -246,114 +245,6 @@ class Host:
             call(instance, instance.seed, _SEED_BYTES)
         except (Trapped, OverCpu) as error:
             raise IsolateLost("seed", str(error)) from error
-
-    # In the builders' thread
-
-    def _build(self, guest: Guest, program: Program, limits: Limits) -> Image:
-        base = self._base(guest)
-        key = program_key(base.key, program)
-        image = self._images.get(key)
-        if image is None:
-            memory = self._base_memory(base)
-            with self._ticker.held():
-                image = worker_image(self._engine, base, program, limits, key, base_memory=memory)
-            self._built += 1
-            image = self._images[key] = self._kept(image, base)
-        return image
-
-    def _kept(self, image: Image, base: Image) -> Image:
-        """Write an image to the cache, and return the one to use."""
-        if self._cache is None:
-            return image
-        if image.patch:
-            self._cache.save_patch(image.key, image.patch, image.facts())
-            return image
-        self._cache.save(image.key, image.memory, image.facts())
-        # What was compiled here is in this process's memory; what is in a file is not.
-        return self._cached_image(image.key, base) or image
-
-    def _whole_memory(self, image: Image) -> Module:
-        base = self._bases[image.base]
-        return whole_memory(self._engine, image, base_memory=self._base_memory(base))
-
-    def _base_memory(self, base: Image) -> bytes:
-        memory = self._base_memories.get(base.key)
-        if memory is None:
-            instance = Instance(
-                self._engine, base.code, base.memory, memory_limit_bytes=base.memory_bytes
-            )
-            memory = self._base_memories[base.key] = instance.read(0, base.memory_bytes)
-            instance.close()
-        return memory
-
-    # In the readers' thread
-
-    def _find(self, guest: Guest, program: Program) -> Image | None:
-        """Return an image that is in memory or in the cache."""
-        base = self._base(guest)
-        key = program_key(base.key, program)
-        image = self._images.get(key) or self._cached_image(key, base)
-        if image is not None:
-            self._images[key] = image
-        return image
-
-    # In either
-
-    def _base(self, guest: Guest) -> Image:
-        with self._basing:
-            known = self._known_guests.get(id(guest))
-            if known is not None:
-                return known[1]
-            base = self._content_base(guest)
-            self._known_guests[id(guest)] = (guest, base)
-            return base
-
-    def _content_base(self, guest: Guest) -> Image:
-        """Return the image of a guest by what it consists of: hashing that takes milliseconds."""
-        try:
-            wasm = guest.wasm.read_bytes()
-        except FileNotFoundError as error:
-            raise GuestInvalid(
-                f"The guest {guest.name!r} has no engine at {guest.wasm}."
-            ) from error
-        key = guest_key(self._engine, guest, wasm)
-        base = self._bases.get(key)
-        if base is None:
-            base = self._bases[key] = self._make_base(guest, wasm, key)
-        return base
-
-    def _make_base(self, guest: Guest, wasm: bytes, key: str) -> Image:
-        parts = split_guest(wasm)
-        code = self._engine_code(parts.engine)
-        cached = None if self._cache is None else self._cache.load(self._engine, key)
-        base = None if cached is None else Image.from_facts(key, code, cached[0], cached[1])
-        if base is None:
-            start = self._engine.compile(parts.image)
-            with self._ticker.held():
-                base = base_image(self._engine, code, start, guest, key)
-            if self._cache is not None:
-                self._cache.save(key, base.memory, base.facts())
-        return base
-
-    def _engine_code(self, engine_wasm: bytes) -> Module:
-        """Return the guest's compiled code: the one thing that takes a second to make."""
-        digest = hashlib.sha256(self._engine.identity.encode() + engine_wasm).hexdigest()
-        cached = None if self._cache is None else self._cache.load(self._engine, digest)
-        if cached is not None:
-            return cached[0]
-        code = self._engine.compile(engine_wasm)
-        if self._cache is not None:
-            self._cache.save(digest, code, {})
-        return code
-
-    def _cached_image(self, key: str, base: Image) -> Image | None:
-        if self._cache is None:
-            return None
-        patched = self._cache.load_patch(key)
-        if patched is not None:
-            return Image.from_facts(key, base.code, base.memory, patched[1], patched[0], base.key)
-        cached = self._cache.load(self._engine, key)
-        return None if cached is None else Image.from_facts(key, base.code, cached[0], cached[1])
 
 
 @dataclass(slots=True)

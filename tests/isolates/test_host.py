@@ -19,6 +19,7 @@ from belem.isolates import (
     LoadError,
     Program,
 )
+from belem.isolates.pressure import MemoryPressure
 from tests.isolates.conftest import Spawn
 
 PROGRAM = Program(main="w.js", modules={"w.js": "export const hi = () => 'hi';"})
@@ -215,3 +216,32 @@ async def test_a_full_host_spares_those_that_were_asked_since_it_looked(
         host.spawn(image, {}, Limits(), lambda line: None)
 
         assert [isolate.dead is None for isolate in (first, second, third)] == [False, True, False]
+
+
+class Short(MemoryPressure):
+    """A machine that is short of memory while it is told so."""
+
+    high = True
+
+    def is_high(self) -> bool:
+        return self.high
+
+
+async def test_a_host_short_of_memory_ends_what_is_idle(cache_dir: Path, mini: Guest) -> None:
+    short = Short()
+    async with Host(cache_dir, pressure=short, look_every_seconds=0.01) as host:
+        image = await host.build(mini, WAITING)
+        busy, idle = (host.spawn(image, {}, Limits(), lambda line: None) for _ in range(2))
+        waiting = asyncio.create_task(busy.dispatch(Event("wait")))
+
+        async with asyncio.timeout(10):
+            while idle.dead is None:  # noqa: ASYNC110  # an isolate's end is not told
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        short.high = False
+        spared = host.spawn(image, {}, Limits(), lambda line: None)
+        await asyncio.sleep(0.05)
+
+        assert busy.dead is None
+        assert spared.dead is None
+        waiting.cancel()
