@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from belem.isolates import Event, Host, Isolate, IsolateLost, LogLine, Reply
+from belem.runtime.server.dispatch import Target
 from belem.runtime.server.errors import WorkerUnavailable
 from belem.runtime.server.fresh import FreshPool
 from belem.runtime.server.pool import Pool, PoolBounds, Revision
@@ -48,6 +49,7 @@ class LiveWorker:
         self._pool = self._open_pool(revision)
         self._retiring: dict[Pool, asyncio.Task[None]] = {}
         self._closed = False
+        self.successor: Target | None = None  # takes what still comes after this one went to rest
         self.asked_at = time.monotonic()  # when the last request came
 
     @property
@@ -72,6 +74,8 @@ class LiveWorker:
 
     async def dispatch(self, event: Event) -> Reply:
         """Hand the event to an isolate of the current version."""
+        if self.successor is not None:  # it was put to rest while the request's body came in
+            return await self.successor.dispatch(event)
         self.asked_at = time.monotonic()
         repeatable = event.body is None or isinstance(event.body, bytes)
         for attempt in range(1, _ATTEMPTS + 1):
@@ -84,6 +88,8 @@ class LiveWorker:
 
     def acquire(self) -> Isolate | None:
         """Return an isolate for one event, which has to be sent at once."""
+        if self.successor is not None:
+            return None
         self.asked_at = time.monotonic()
         return self._pool.acquire()
 

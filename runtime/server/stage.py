@@ -2,13 +2,12 @@
 
 import asyncio
 import heapq
-import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from belem.isolates import Event, LoadError, LogLine, MemoryLimitExceeded, Reply
+from belem.isolates import LoadError, LogLine, MemoryLimitExceeded
 from belem.runtime.control import Prepared, Upload, Version, WorkerSummary
 from belem.runtime.control.errors import NoHandlers, ValidationFailed
 from belem.runtime.server.compose import Composer
@@ -17,6 +16,7 @@ from belem.runtime.server.dormant import DormantWorker
 from belem.runtime.server.errors import WorkerUnavailable
 from belem.runtime.server.live import LiveWorker
 from belem.runtime.server.pool import Revision
+from belem.sdk import SystemFault
 
 __all__ = ["LiveStage", "PreparedRevision", "WorkerLog"]
 
@@ -28,8 +28,8 @@ _FIRST_SEGMENT: Final = re.compile(rb"/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=
 _REMOVED_GRACE_SECONDS: Final = 10.0
 _MOST_AWAKE: Final = 1_000
 _REST_EVERY_SECONDS: Final = 30.0
-
-_log: Final = logging.getLogger("belem.host")
+_RESTED_AT_ONCE: Final = 50  # then the loop has a turn for requests
+_REST_PAUSE_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,6 @@ class PreparedRevision:
     async def aclose(self) -> None:
         """Let go of it, unused."""
         await self.revision.aclose()
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenWorker:
-    """A worker whose active version cannot be built on this host: its requests are told so."""
-
-    name: str
-    version: str = ""
-
-    async def dispatch(self, event: Event) -> Reply:
-        """Refuse the request."""
-        raise WorkerUnavailable(
-            "The worker's version could not be started; the host's log says why."
-        )
-
-    def acquire(self) -> None:
-        """Have no isolate: `dispatch` says why."""
 
 
 class LiveStage:
@@ -76,7 +59,7 @@ class LiveStage:
         self._port = port
         self._log = log
         self._on_ai = on_ai
-        self._workers: dict[str, LiveWorker | DormantWorker | BrokenWorker] = {}
+        self._workers: dict[str, LiveWorker | DormantWorker] = {}
         self._load: Load | None = None
         self._most_awake = most_awake
         self._resting: asyncio.TimerHandle | None = None
@@ -86,7 +69,8 @@ class LiveStage:
     def workers(self) -> Mapping[str, bool]:
         """The workers by name, and whether each one runs, or would if it were asked."""
         return {
-            name: not isinstance(at, BrokenWorker) for name, at in sorted(self._workers.items())
+            name: isinstance(at, LiveWorker) or not at.failed
+            for name, at in sorted(self._workers.items())
         }
 
     def url(self, worker: str) -> str:
@@ -152,11 +136,11 @@ class LiveStage:
             self._rest(summary.name, summary.version_id)
             if any(binding.type == "ai" for binding in summary.bindings):
                 self._on_ai()
-        self._rest_later()
+        self._rest_later(_REST_EVERY_SECONDS)
 
     def mark_broken(self, worker: str) -> None:
-        """Answer the worker's requests with an error until its next deploy."""
-        self._workers[worker] = BrokenWorker(worker)
+        """Answer the worker's requests with an error, and try again ever more seldom."""
+        self._rest(worker, "").hold_off()
 
     async def remove(self, worker: str) -> None:
         """Take the worker off the air; requests in flight have some seconds to finish."""
@@ -179,48 +163,45 @@ class LiveStage:
             *(worker.drain(grace_seconds=grace_seconds) for worker in (*live, *leaving))
         )
 
-    def _rest(self, name: str, version: str) -> None:
-        self._workers[name] = DormantWorker(name, version, self._wake)
+    def _rest(self, name: str, version: str) -> DormantWorker:
+        dormant = self._workers[name] = DormantWorker(name, version, self._wake)
+        return dormant
 
     async def _wake(self, dormant: DormantWorker) -> Target:
-        """Bring a worker in, unless a deploy was faster; one that cannot run is said to be broken.
-
-        Raises what may be over at the next try.
-        """
-        assert self._load is not None, "who is enlisted can be loaded"
+        """Bring a worker in, unless a deploy was faster."""
         name = dormant.name
-        try:
-            version = await self._load(name)
-            if version is not None:
-                # Not asked for its handlers again: the deploy has done that.
-                prepared = PreparedRevision(await self._build(version.upload))
-                if self._workers.get(name) is dormant:
-                    await self.go_live(version, prepared)
-                else:
-                    await prepared.aclose()
-        except ValidationFailed as error:
-            _log.error("worker_failed_to_start", extra={"worker": name, "error": str(error)})
+        if self._load is None:
+            raise SystemFault(f"The worker {name} is not kept where it could be loaded from.")
+        version = await self._load(name)
+        if version is not None:
+            # Not asked for its handlers again: the deploy has done that.
+            prepared = PreparedRevision(await self._build(version.upload))
             if self._workers.get(name) is dormant:
-                self.mark_broken(name)
+                await self.go_live(version, prepared)
+            else:
+                await prepared.aclose()
         worker = self._workers.get(name)
         if worker is None or worker is dormant:
             raise WorkerUnavailable(f"The worker {name} is not there any more.")
         return worker
 
-    def _rest_later(self) -> None:
+    def _rest_later(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
-        self._resting = loop.call_later(_REST_EVERY_SECONDS, self._rest_some)
+        self._resting = loop.call_later(seconds, self._rest_some)
 
     def _rest_some(self) -> None:
-        """Put to rest what is too many, and has nothing to do."""
+        """Put to rest some of those that are too many, and have nothing to do."""
         awake = [worker for worker in self._workers.values() if isinstance(worker, LiveWorker)]
-        too_many = len(awake) - self._most_awake
-        if too_many > 0:
-            idle = [worker for worker in awake if not worker.in_flight]
-            for worker in heapq.nsmallest(too_many, idle, key=lambda worker: worker.asked_at):
-                self._rest(worker.name, worker.version)
-                self._leave(worker)
-        self._rest_later()
+        count = min(len(awake) - self._most_awake, _RESTED_AT_ONCE)
+        idle = [worker for worker in awake if not worker.in_flight] if count > 0 else []
+        for worker in heapq.nsmallest(count, idle, key=lambda worker: worker.asked_at):
+            worker.successor = self._rest(worker.name, worker.version)
+            self._leave(worker)
+        self._rest_later(
+            _REST_PAUSE_SECONDS
+            if count == _RESTED_AT_ONCE and len(idle) > count
+            else _REST_EVERY_SECONDS
+        )
 
     def _leave(self, worker: LiveWorker) -> None:
         task = asyncio.create_task(worker.drain(grace_seconds=_REMOVED_GRACE_SECONDS))

@@ -1,13 +1,15 @@
 """Workers that are deployed and not in memory."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
 from belem.isolates import Event
 from belem.runtime.control import Binding, Upload, Version, WorkerSummary
-from belem.runtime.server import Composer, LiveStage, stage
+from belem.runtime.server import Composer, LiveStage, LiveWorker, dormant, stage
+from belem.runtime.server.dormant import DormantWorker
 from belem.runtime.server.errors import WorkerUnavailable
 from belem.sdk.errors import SystemFault
 
@@ -110,28 +112,83 @@ async def test_a_deploy_is_faster_than_a_worker_on_its_way_in(at: At) -> None:
     assert await at.ask("a") == "newer"
 
 
-async def test_a_worker_that_cannot_run_is_broken(at: At) -> None:
+async def test_a_worker_that_cannot_run_is_said_once_and_not_tried_by_every_request(
+    at: At, caplog: pytest.LogCaptureFixture
+) -> None:
     kept = Kept(upload("a", "throw new Error('at the top')"))
     at.stage.enlist(kept.summaries(), kept.load)
 
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(WorkerUnavailable, match="could not be started"):
             await at.ask("a")
 
     assert at.stage.workers == {"a": False}
     assert kept.loads == ["a"]
+    assert [record.message for record in caplog.records] == ["worker_failed_to_start"]
 
 
-async def test_what_could_not_be_read_is_tried_again(at: At) -> None:
+async def test_a_broken_worker_runs_from_its_next_deploy(at: At) -> None:
+    kept = Kept(upload("a", "throw new Error('at the top')"))
+    at.stage.enlist(kept.summaries(), kept.load)
+    with pytest.raises(WorkerUnavailable):
+        await at.ask("a")
+    repaired = answering("a")
+
+    await at.stage.go_live(Version("v2", 2, 0, repaired), await at.stage.prepare(repaired))
+
+    assert await at.ask("a") == "a"
+    assert at.stage.workers == {"a": True}
+
+
+async def test_what_could_not_be_read_is_tried_again(
+    at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dormant, "_FIRST_RETRY_SECONDS", 0.0)
     kept = Kept(answering("a"))
     at.stage.enlist(kept.summaries(), kept.load)
     kept.fails = True
-    with pytest.raises(SystemFault, match="disk is away"):
+    with pytest.raises(WorkerUnavailable, match="could not be started"):
         await at.ask("a")
 
     kept.fails = False
 
     assert await at.ask("a") == "a"
+
+
+async def test_each_failure_doubles_the_wait_for_the_next_try() -> None:
+    now_s, tries = 100.0, list[float]()
+
+    async def wake(_: DormantWorker) -> LiveWorker:
+        tries.append(now_s)
+        raise SystemFault("The disk is away.")
+
+    worker = DormantWorker("a", "v1", wake, now_s=lambda: now_s)
+    for _ in range(2_000):
+        with pytest.raises(WorkerUnavailable):
+            await worker.dispatch(Event("fetch", "GET http://a.localhost/"))
+        now_s += 0.5
+
+    waits = [later - earlier for earlier, later in itertools.pairwise(tries)]
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300]
+
+
+async def test_a_request_whose_worker_went_to_rest_meanwhile_is_answered(
+    at: At, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "_REST_EVERY_SECONDS", 0.02)
+    kept = Kept(answering("a"), answering("b"))
+    at.stage.enlist(kept.summaries(), kept.load)
+    assert await at.ask("a") == "a"
+    routed = at.stage.route("a.localhost", b"/")
+    assert routed is not None
+    assert await at.ask("b") == "b"
+    async with asyncio.timeout(10):
+        while at.stage.route("a.localhost", b"/") == routed:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.02)
+
+    late = await routed.target.dispatch(Event("fetch", "GET http://a.localhost/"))
+
+    assert late.body == b"a"
 
 
 async def test_one_that_was_deleted_meanwhile_is_gone(at: At) -> None:
