@@ -55,13 +55,17 @@ class Acceptor:
         self._timer = None
         self._loop.add_reader(self._sock.fileno(), self._accept)
 
-    def close(self) -> None:
-        """Stop to accept, and close this process's hold on the socket."""
+    async def aclose(self) -> None:
+        """Stop to accept, and close this process's hold on the socket.
+
+        What was accepted is a connection of the server when this returns.
+        """
         if self._timer is not None:
             self._timer.cancel()
         if self._sock.fileno() >= 0:
             self._loop.remove_reader(self._sock.fileno())
             self._sock.close()
+        await asyncio.gather(*self._opening, return_exceptions=True)
 
     def _accept(self) -> None:
         if self._leaves_it():

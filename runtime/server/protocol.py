@@ -21,6 +21,7 @@ __all__ = ["BoundedHttpProtocol", "DirectApp"]
 _HEAD_LIMIT_BYTES: Final = 192 * 1024
 _HEAD_TIMEOUT_SECONDS: Final = 30.0
 _PIPELINE_LIMIT: Final = 16
+_LAST_REQUEST_SECONDS: Final = 0.5
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _TOO_LARGE: Final = (
@@ -74,6 +75,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._direct = cast(DirectApp, app) if hasattr(app, "begin") else None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
+        self._leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         """Give the first request's head its time."""
@@ -167,6 +169,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             # The parser stops at an upgrade that nobody takes up: the connection cannot go on
             # after it.
             self.cycle.keep_alive = False
+        if self._leaving:
+            self.cycle.keep_alive = False
+
+    def shutdown(self) -> None:
+        """Close the connection after its last request, which may be on its way.
+
+        A connection that is closed while nothing is open on it can cross a request, whose client
+        then cannot know whether it was seen. So whoever asks in the next moment is still answered,
+        and told that the connection ends.
+        """
+        self._leaving = True
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(_LAST_REQUEST_SECONDS, self._close_if_idle)
+        else:
+            self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
         """Start the next request, or begin to wait for one.
@@ -223,7 +240,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         scope["path"] = urllib.parse.unquote(path) if "%" in path else path
         scope["raw_path"] = url.path
         scope["query_string"] = url.query or b""
-        keep_alive = version != "1.0" and parser.should_keep_alive()
+        keep_alive = version != "1.0" and parser.should_keep_alive() and not self._leaving
         direct = self._direct.begin(scope, self, keep_alive=keep_alive, go_on=self._go_on)
         if direct is None:
             return False
@@ -265,6 +282,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if left > 0.001:
             self._idle_timer = self.loop.call_later(left, self._look_if_idle)
         else:
+            self.transport.close()
+
+    def _close_if_idle(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
     def _unset_keepalive_if_required(self) -> None:

@@ -135,7 +135,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for acceptor in self._acceptors:
-            acceptor.close()
+            await acceptor.aclose()
         await super().shutdown(sockets=sockets)
 
     @contextlib.contextmanager

@@ -17,6 +17,7 @@ import httpx
 from tests.e2e.conftest import BELEM
 from tests.support.processes import running
 
+START_SECONDS = 120  # the engine is compiled where there is no code cache yet
 WAIT_SECONDS = 30
 
 
@@ -46,7 +47,7 @@ class Served:
         ]  # fmt: skip
         with running(command, self.folder, os.environ, port=self.control_port) as process:
             self.supervisor = process
-            wait_until(lambda: "is ready" in self.output)
+            wait_until(lambda: "is ready" in self.output, seconds=START_SECONDS)
             yield process
 
     def belem(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -115,9 +116,9 @@ class Load:
                     self.failures.append(response)
 
 
-def wait_until(true: Callable[[], object]) -> None:
-    """Return once something is so; fail after half a minute."""
-    deadline = time.monotonic() + WAIT_SECONDS
+def wait_until(true: Callable[[], object], *, seconds: float = WAIT_SECONDS) -> None:
+    """Return once something is so; fail when it takes too long."""
+    deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
