@@ -99,6 +99,11 @@ class Host:
         """Return how many isolates are alive."""
         return len(self._isolates)
 
+    @property
+    def has_room(self) -> bool:
+        """Return whether another isolate can start without ending one."""
+        return len(self._isolates) < self._max_isolates
+
     def counts(self) -> Mapping[str, int | Mapping[str, int]]:
         """Return what there is and was, for those who watch the host."""
         return {

@@ -50,10 +50,12 @@ class FreshPool(Pool):
     def _fill(self) -> None:
         """Start one isolate for the stock; the next one in a turn of its own."""
         self._filling = False
-        if self._closed or len(self._ready) >= self._bounds.ready:
+        # The stock is no reason to end other workers' isolates, nor to fail anything.
+        full = len(self._ready) >= self._bounds.ready or not self._host.has_room
+        if self._closed or full:
             return
         try:
             self._ready.append(self._spawn())
-        except IsolateBusy:  # the stock is no reason to fail anything
+        except IsolateBusy:
             return
         self._fill_later()

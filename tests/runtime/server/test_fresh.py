@@ -1,8 +1,11 @@
 """A fresh isolate for each request: nothing passes from one to the next."""
 
 import asyncio
+import dataclasses
+from pathlib import Path
 
-from belem.isolates import Event
+from belem.isolates import Event, Host, Limits, Program
+from belem.isolates.guests.js import javascript
 from belem.runtime.server import Composer, PoolBounds
 from belem.runtime.server.fresh import FreshPool
 from tests.runtime.server.conftest import Build
@@ -99,3 +102,22 @@ async def test_a_runaway_ends_alone(composer: Composer, build: Build) -> None:
     assert type(results[0]).__name__ == "CpuLimitExceeded"
     assert all(str(answer).startswith("1 clean ") for answer in results[1:])
     await pool.aclose()
+
+
+async def test_a_stock_ends_no_other_workers_isolates(code_cache: Path, build: Build) -> None:
+    revision = await build(STATEFUL, isolation="request")
+    async with Host(code_cache, max_isolates=2) as small:
+        image = await small.build(
+            javascript(), Program(main="w", modules={"w": "export default {}"})
+        )
+        idle = small.spawn(image, {}, Limits(), lambda line: None)
+        own = dataclasses.replace(revision, image=image)
+        pool = FreshPool(small, own, log=lambda line: None, bounds=PoolBounds(ready=3))
+
+        reply = await pool.dispatch(Event("handlers"))
+        await reply.settled()
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+        assert idle.dead is None
+        await pool.aclose()
