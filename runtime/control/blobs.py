@@ -17,6 +17,7 @@ class Blobs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
+        self._folders: set[str] = set()  # whose names this process knows to be on the disk
 
     def put(self, content: bytes) -> str:
         """Store the content durably and return its digest."""
@@ -37,7 +38,9 @@ class Blobs:
             Path(temporary).unlink(missing_ok=True)
             raise
         _sync_directory(path.parent)
-        _sync_directory(self._directory)
+        if path.parent.name not in self._folders:
+            _sync_directory(self._directory)
+            self._folders.add(path.parent.name)
         return digest
 
     def get(self, digest: str) -> bytes:
