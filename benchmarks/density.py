@@ -31,6 +31,8 @@ export default {{ async fetch(request) {{
 }} }};
 """
 
+MOST_LIVE = 1000  # isolates of one host
+
 
 async def each(
     count: int, clients: int, work: Callable[[int], Awaitable[None]], title: str
@@ -131,6 +133,7 @@ def main() -> None:
             _, warm = asyncio.run(ask(target, min(count, 500), 1, "once more"))
             again_mib = memory_mib(target.pid)
         peer_ms = start_of_workerd(folder)
+    live = min(count, MOST_LIVE)
     table = Table(title=f"{count} workers on one host", show_header=False)
     for name, value in (
         ("deployed, workers/s", f"{count / deployed_s:.0f}"),
@@ -141,6 +144,7 @@ def main() -> None:
         ("a resting worker's answer, p50 / p99 ms", quantiles(cold)),
         ("the same, less a warm one's, p50 ms", f"{median(cold) - median(warm):.2f}"),
         ("memory of its own after those, MiB", f"{again_mib:.0f}"),
+        ("the same for each live worker, KiB", f"{(again_mib - empty_mib) * 1024 / live:.0f}"),
         ("workerd, start to answer, p50 ms", f"{peer_ms:.0f}"),
         ("ratio", f"{median(cold) / peer_ms:.3f}"),
     ):
