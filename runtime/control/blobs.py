@@ -53,6 +53,10 @@ class Blobs:
             raise StoreFault(f"The blob {digest} in {self._directory} is damaged.")
         return content
 
+    def delete(self, digest: str) -> None:
+        """Delete a blob, if it is there."""
+        self._path(digest).unlink(missing_ok=True)
+
     def keep_only(self, digests: Collection[str]) -> None:
         """Delete every other blob, and what crashes left half written."""
         for path in self._directory.glob("new-*"):

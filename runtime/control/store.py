@@ -20,6 +20,7 @@ __all__ = ["SQLiteVersionStore"]
 Result = TypeVar("Result")
 
 _KEPT_VERSIONS: Final = 100
+_MOST_LOOKED_FOR: Final = 20  # blobs, one by one; looking for all at once takes as long
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS workers (
     name TEXT PRIMARY KEY,
@@ -52,6 +53,7 @@ class SQLiteVersionStore:
         self._db: sqlite3.Connection = self._executor.submit(
             _open, directory / "versions.sqlite"
         ).result()
+        self._collected = False
         self._closed = False
 
     async def deploy(self, upload: Upload) -> Version:
@@ -104,11 +106,11 @@ class SQLiteVersionStore:
                 (version_id, upload.worker, number, now_ms, manifest),
             )
             pruned = self._db.execute(
-                "DELETE FROM versions WHERE worker = ? AND number <= ?",
+                "DELETE FROM versions WHERE worker = ? AND number <= ? RETURNING manifest",
                 (upload.worker, number - _KEPT_VERSIONS),
-            ).rowcount
+            ).fetchall()
         if pruned:
-            self._collect()
+            self._forget(upload.worker, pruned)
         return Version(version_id, number, now_ms, upload)
 
     def _active(self, worker: str) -> Version | None:
@@ -136,10 +138,32 @@ class SQLiteVersionStore:
 
     def _delete(self, worker: str) -> bool:
         with _transaction(self._db):
+            manifests = self._db.execute(
+                "SELECT manifest FROM versions WHERE worker = ?", (worker,)
+            ).fetchall()
             found = self._db.execute("DELETE FROM workers WHERE name = ?", (worker,)).rowcount > 0
         if found:
-            self._collect()
+            self._forget(worker, manifests)
         return found
+
+    def _forget(self, worker: str, manifests: Sequence[tuple[str]]) -> None:
+        """Delete the blobs that nothing but these versions, which are gone, has named.
+
+        All that is left is looked through once only, for what crashes left: with many workers it
+        takes the better part of a second, and workers on their way in wait for this thread.
+        """
+        gone = {digest for row in manifests for digest in json.loads(row[0])["modules"].values()}
+        own = "SELECT 1 FROM versions WHERE worker = ? AND instr(manifest, ?) LIMIT 1"
+        # A redeploy seldom changes all modules, so the worker's other versions are asked first.
+        gone -= {digest for digest in gone if self._db.execute(own, (worker, digest)).fetchone()}
+        if not self._collected or len(gone) > _MOST_LOOKED_FOR:
+            self._collect()
+            self._collected = True
+            return
+        for digest in gone:
+            any_worker = "SELECT 1 FROM versions WHERE instr(manifest, ?) LIMIT 1"
+            if self._db.execute(any_worker, (digest,)).fetchone() is None:
+                self._blobs.delete(digest)
 
     def _collect(self) -> None:
         used: set[str] = set()

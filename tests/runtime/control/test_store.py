@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from belem.runtime.control import Binding, SQLiteVersionStore, Upload
+from belem.runtime.control.blobs import Blobs
 from belem.runtime.control.errors import StoreFault
 from belem.sdk import Json
 from tests.runtime.control.stages import upload
@@ -91,6 +92,35 @@ async def test_modules_are_stored_once_and_go_with_their_last_version(
 
     assert len(list((tmp_path / "blobs").glob("??/*"))) == 1
     assert await store.active("b") is not None
+
+
+async def test_what_a_crash_left_goes_with_the_first_removal_and_shared_modules_stay(
+    store: SQLiteVersionStore, tmp_path: Path
+) -> None:
+    for name, source in (("a", "first"), ("b", "shared"), ("c", "shared"), ("d", "alone")):
+        await store.deploy(upload(name, source))
+    Blobs(tmp_path / "blobs").put(b"of a version that was never kept")
+
+    counts = list[int]()
+    for name in "abcd":
+        await store.delete(name)
+        counts.append(len(list((tmp_path / "blobs").glob("??/*"))))
+
+    assert counts == [2, 2, 1, 0]
+
+
+async def test_more_blobs_than_are_looked_for_singly_go_too(
+    store: SQLiteVersionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belem.runtime.control.store._MOST_LOOKED_FOR", 1)
+    modules = {f"{number}.js": f"module {number}" for number in range(5)}
+    await store.deploy(upload("a", "first"))
+    await store.deploy(dataclasses.replace(upload("b"), modules=modules, main_module="0.js"))
+
+    await store.delete("a")
+    await store.delete("b")
+
+    assert list((tmp_path / "blobs").glob("??/*")) == []
 
 
 async def test_old_versions_are_pruned(
