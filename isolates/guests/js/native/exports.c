@@ -55,7 +55,7 @@ EXPORT("belem_inbox") uint8_t *belem_inbox(uint32_t bytes)
 static void evaluate_main(const char *name)
 {
     JSModuleDef *module;
-    JSValue promise, reason;
+    JSValue promise, reason, namespace;
     JSPromiseStateEnum state;
 
     if (main_module) {
@@ -83,6 +83,10 @@ static void evaluate_main(const char *name)
     } else {
         main_module = module;
         free_evaluated_sources(context);
+        namespace = JS_GetModuleNamespace(context, module); /* made now, not by a request */
+        if (JS_IsException(namespace))
+            fault_exception(context, 0);
+        JS_FreeValue(context, namespace);
     }
     JS_FreeValue(context, promise);
 }
@@ -210,8 +214,8 @@ EXPORT("belem_seed") void belem_seed(uint32_t bytes)
         seed_engine(context);
 }
 
-/* Makes the memory ready to become an image: no garbage, no boxes, and zeros where the stack has
-   been. */
+/* Makes the memory ready to become an image: no garbage, empty boxes, zeros where the stack has
+   been, and what the first request needs where it needs it. */
 EXPORT("belem_collect") void belem_collect(void)
 {
     uint8_t *lowest = (uint8_t *)(uintptr_t)16,
@@ -219,12 +223,15 @@ EXPORT("belem_collect") void belem_collect(void)
 
     if (runtime)
         JS_RunGC(runtime);
-    wipe(inbox.bytes, inbox.capacity);
-    wipe(outbox.bytes, outbox.capacity);
-    free(inbox.bytes);
-    free(outbox.bytes);
-    inbox.bytes = outbox.bytes = NULL;
-    inbox.capacity = outbox.capacity = outbox.length = 0;
+    inbox_empty();
+    outbox_empty();
+    keep_memory_reserve();
+    if (runtime)
+        make_room_for_shapes(runtime);
+    if (!nursery.made)
+        make_nursery();
+    else if (main_module)
+        open_nursery(context);
     wipe(lowest, (size_t)(here - lowest) - 256);
 }
 

@@ -8,9 +8,9 @@
        anything else -> JSON. extra: undefined, bytes (-> *_AND_BYTES) or a number, the id of a
        stream (-> *_AND_STREAM); only text and JSON can have one.
    onRecord(f)
-       f(kind, id, value, extra) for EVENT (but for fetch, once onServe was called), CHUNK, END, FAIL, CANCEL, ACK and STOP. value: undefined,
-       string, Uint8Array or parsed JSON; extra: undefined, Uint8Array or the id of a stream. What
-       f throws becomes a FAULT with that id.
+       f(kind, id, value, extra) for EVENT (but for fetch, once onServe was called), CHUNK, END,
+       FAIL, CANCEL, ACK and STOP. value: undefined, string, Uint8Array or parsed JSON; extra:
+       undefined, Uint8Array or the id of a stream. What f throws becomes a FAULT with that id.
    onUnhandled(f)
        f(reason, promise) for each rejection that nobody handles when the jobs have run.
 
@@ -39,7 +39,8 @@
    CLASSES
 
    defineClass(kind, prototype, name, length, build) -> constructor
-       kind: 0 Request, 1 Response, 2 Headers, 3 ExecutionContext, 4 URL. build(...arguments) -> record.
+       kind: 0 Request, 1 Response, 2 Headers, 3 ExecutionContext, 4 URL. build(...arguments)
+       -> record.
    wrap(kind, record) -> object
    requestOf(value), responseOf(value), headersOf(value), contextOf(value), urlOf(value)
        -> record | undefined

@@ -38,6 +38,17 @@ static uint8_t *inbox_reserve(size_t wanted)
     return inbox.bytes;
 }
 
+/* Leaves an inbox of the usual size, with nothing in it. */
+static void inbox_empty(void)
+{
+    wipe(inbox.bytes, inbox.capacity);
+    if (inbox.capacity == INBOX_SMALLEST_BYTES)
+        return;
+    free(inbox.bytes);
+    inbox.bytes = NULL;
+    inbox_reserve(0);
+}
+
 static uint32_t get_word(const uint8_t *at)
 {
     uint32_t word;

@@ -14,7 +14,12 @@ enum payload_type {
 
 enum to_host { TO_HOST_FAULT = 1 }; /* the other kinds are the boot code's business */
 
-enum { RECORD_HEAD_BYTES = 16, OUTBOX_KEPT_BYTES = 1 << 20, OUTBOX_MAX_BYTES = 1 << 30 };
+enum {
+    RECORD_HEAD_BYTES = 16,
+    OUTBOX_SMALLEST_BYTES = 16384,
+    OUTBOX_KEPT_BYTES = 1 << 20,
+    OUTBOX_MAX_BYTES = 1 << 30
+};
 
 static struct {
     uint8_t *bytes;
@@ -36,7 +41,7 @@ static void outbox_clear(void)
    them. */
 static bool outbox_reserve(size_t wanted)
 {
-    size_t capacity = outbox.capacity ? outbox.capacity : 16384;
+    size_t capacity = outbox.capacity ? outbox.capacity : OUTBOX_SMALLEST_BYTES;
     uint8_t *grown;
 
     if (wanted <= outbox.capacity - outbox.length)
@@ -51,6 +56,19 @@ static bool outbox_reserve(size_t wanted)
     outbox.bytes = grown;
     outbox.capacity = capacity;
     return true;
+}
+
+/* Leaves an outbox of the usual size, with nothing in it. */
+static void outbox_empty(void)
+{
+    wipe(outbox.bytes, outbox.capacity);
+    outbox.length = 0;
+    if (outbox.capacity != OUTBOX_SMALLEST_BYTES) {
+        free(outbox.bytes);
+        outbox.bytes = NULL;
+        outbox.capacity = 0;
+        outbox_reserve(1);
+    }
 }
 
 static void put_word(uint8_t *at, uint32_t word)

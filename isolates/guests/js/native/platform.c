@@ -1,6 +1,7 @@
-/* Objects of the platform's hottest classes: Request, Response, Headers, URL and
-   ExecutionContext. Each holds one private value, its record, where no JavaScript can get at it. Classes of JavaScript with
-   a private field do the same, at three times the cost of making one and of reading it.
+/* Objects of the platform's hottest classes: Request, Response, Headers, URL and ExecutionContext.
+   Each holds one private value, its record, where no JavaScript can get at it. Classes of
+   JavaScript with a private field do the same, at three times the cost of making one and of reading
+   it.
 
    What a record is, is the boot code's business, but for two that are made only when somebody asks:
    the record of a Response made of a string alone is that string until then, and the record of the
