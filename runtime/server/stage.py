@@ -28,6 +28,7 @@ _FIRST_SEGMENT: Final = re.compile(rb"/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=
 _REMOVED_GRACE_SECONDS: Final = 10.0
 _MOST_AWAKE: Final = 1_000
 _REST_EVERY_SECONDS: Final = 30.0
+_LOOK_AFTER_PART: Final = 0.1  # of so many, woken since: a crawl must not bring all in at once
 _RESTED_AT_ONCE: Final = 50  # then the loop has a turn for requests
 _REST_PAUSE_SECONDS: Final = 0.02
 
@@ -62,6 +63,7 @@ class LiveStage:
         self._workers: dict[str, LiveWorker | DormantWorker] = {}
         self._load: Load | None = None
         self._most_awake = most_awake
+        self._woken = 0  # since it was last looked for too many
         self._resting: asyncio.TimerHandle | None = None
         self._leaving: dict[asyncio.Task[None], LiveWorker] = {}
 
@@ -122,6 +124,9 @@ class LiveStage:
             self._workers[name] = LiveWorker(
                 name, self._composer.host, revision, log=lambda line: self._log(name, line)
             )
+            self._woken += 1
+            if self._resting is not None and self._woken > self._most_awake * _LOOK_AFTER_PART:
+                self._rest_later(_REST_PAUSE_SECONDS)
         if any(binding.type == "ai" for binding in version.upload.bindings):
             self._on_ai()
 
@@ -186,8 +191,10 @@ class LiveStage:
         return worker
 
     def _rest_later(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._resting = loop.call_later(seconds, self._rest_some)
+        if self._resting is not None:
+            self._resting.cancel()
+        self._woken = 0
+        self._resting = asyncio.get_running_loop().call_later(seconds, self._rest_some)
 
     def _rest_some(self) -> None:
         """Put to rest some of those that are too many, and have nothing to do."""

@@ -229,3 +229,16 @@ async def test_workers_over_the_number_go_to_rest_and_come_back(
     assert await at.ask("c") == "c"
     assert await at.ask("a") == "a"
     assert kept.loads == ["a", "b", "c", "a"]
+
+
+async def test_a_crawl_over_all_workers_puts_the_earlier_ones_to_rest_meanwhile(
+    at: At, composer: Composer
+) -> None:
+    kept = Kept(*(answering(name) for name in "abcdef"))
+    at.stage.enlist(kept.summaries(), kept.load)
+    for name in "abcdef":
+        assert await at.ask(name) == name
+
+    async with asyncio.timeout(10):
+        while composer.host.isolates > 1:  # noqa: ASYNC110  # isolates count, and do not tell
+            await asyncio.sleep(0.02)
