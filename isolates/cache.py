@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Final, cast
 
-from belem.isolates.patch import Patch, pack_patch, unpack_patch
+from belem.isolates.patch import Patch, read_patch
 from belem.isolates.wasm import Engine, Module, WasmError
 from belem.sdk.errors import SystemFault
 from belem.sdk.ops import Json
@@ -98,7 +98,7 @@ class CodeCache:
             facts = cast(Json, json.loads(head))
             if not isinstance(facts, Mapping):
                 return None
-            patch = unpack_patch(packed)
+            patch = read_patch(packed)
             os.utime(path)  # the least recently used go first
         except (OSError, ValueError):
             return None
@@ -106,7 +106,7 @@ class CodeCache:
 
     def save_patch(self, key: str, patch: Patch, facts: Mapping[str, Json]) -> None:
         """Keep a patch: one file, with the digest of all else in its first line."""
-        content = json.dumps(facts).encode() + b"\n" + pack_patch(patch)
+        content = json.dumps(facts).encode() + b"\n" + patch
         digest = hashlib.sha256(content).hexdigest().encode()
         self._write(self._folder / f"{key}.patch", digest + b"\n" + content)
         self._saved(len(content))

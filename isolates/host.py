@@ -28,7 +28,7 @@ from belem.isolates.image import Image
 from belem.isolates.images import Images
 from belem.isolates.isolate import Isolate
 from belem.isolates.limits import Limits
-from belem.isolates.patch import Patch
+from belem.isolates.patch import NO_PATCH, Patch, runs
 from belem.isolates.pressure import MemoryPressure
 from belem.isolates.scheduler import Scheduler
 from belem.isolates.wasm import (
@@ -223,7 +223,7 @@ class Host:
         try:
             if start.patch:
                 instance.grow_to(image.memory_bytes)
-                for address, content in start.patch:
+                for address, content in runs(start.patch):
                     instance.write(address, content)
             self._seed(instance, image, loop)
         except BaseException:
@@ -267,4 +267,4 @@ def _take(start: _Start, making: asyncio.Future[Module]) -> None:
     if (error := making.exception()) is not None:  # the patch does as well, and costs more
         _log.error("image_memory_failed", exc_info=error)
         return
-    start.memory, start.patch = making.result(), ()
+    start.memory, start.patch = making.result(), NO_PATCH

@@ -12,7 +12,7 @@ from belem.isolates.errors import GuestInvalid, LoadError, MemoryLimitExceeded
 from belem.isolates.event import LogLine
 from belem.isolates.guest import Guest, Program, Script
 from belem.isolates.limits import Limits
-from belem.isolates.patch import Patch, apply, difference, size_bytes
+from belem.isolates.patch import NO_PATCH, Patch, apply, difference
 from belem.isolates.records import ProtocolBreach, json_bytes, pack, parse, read_object
 from belem.isolates.snapshot import image_module
 from belem.isolates.wasm import Engine, Instance, Module, Trapped
@@ -45,7 +45,7 @@ class Image:
     inbox_address: int
     inbox_capacity: int
     logs: tuple[LogLine, ...] = ()
-    patch: Patch = ()
+    patch: Patch = NO_PATCH
     base: str = ""  # the key of the image whose memory it patches
 
     def facts(self) -> Mapping[str, Json]:
@@ -64,7 +64,7 @@ class Image:
         code: Module,
         memory: Module,
         facts: Mapping[str, Json],
-        patch: Patch = (),
+        patch: Patch = NO_PATCH,
         base: str = "",
     ) -> "Image":
         """Undo `facts`."""
@@ -153,7 +153,7 @@ def worker_image(
         loading.load(Script(program.main, ""), _EVALUATE_MAIN)
         memory = loading.finish()
         patch = difference(base_memory, memory)
-        if size_bytes(patch) > _PATCH_LIMIT_BYTES:
+        if len(patch) > _PATCH_LIMIT_BYTES:
             return loading.image(key, base.code, engine.compile(image_module(memory)))
         return loading.image(key, base.code, base.memory, patch, base.key)
     finally:
@@ -220,7 +220,7 @@ class _Loading:
         return instance.read(0, instance.memory_bytes)
 
     def image(
-        self, key: str, code: Module, memory: Module, patch: Patch = (), base: str = ""
+        self, key: str, code: Module, memory: Module, patch: Patch = NO_PATCH, base: str = ""
     ) -> Image:
         """Return an image of the memory that has been finished."""
         return Image(

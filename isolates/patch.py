@@ -6,18 +6,20 @@ a megabyte, and all workers' isolates share the pages of one base image.
 
 import struct
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NewType
 
-__all__ = ["Patch", "apply", "difference", "pack_patch", "size_bytes", "unpack_patch"]
+__all__ = ["NO_PATCH", "Patch", "apply", "difference", "read_patch", "runs"]
 
-Patch = tuple[tuple[int, bytes], ...]
-"""Addresses, and what is there instead; ascending, and never overlapping."""
+Patch = NewType("Patch", bytes)
+"""Runs one after another: an address, a length and as many bytes. One object, as it is on disk."""
+
+NO_PATCH: Final = Patch(b"")
 
 _REGION_BYTES: Final = 1 << 16
 _PAGE_BYTES: Final = 1 << 12
 # Smaller blocks make more writes and hardly fewer bytes.
 _BLOCK_BYTES: Final = 128
-_RUN: Final = struct.Struct("<II")  # address and length, then as many bytes
+_HEAD: Final = struct.Struct("<II")
 
 
 def difference(base: bytes, memory: bytes) -> Patch:
@@ -27,44 +29,42 @@ def difference(base: bytes, memory: bytes) -> Patch:
     regions = _unlike(base, memory, everything, _REGION_BYTES)
     pages = _unlike(base, memory, regions, _PAGE_BYTES)
     blocks = _unlike(base, memory, pages, _BLOCK_BYTES)
-    return tuple((start, memory[start:end]) for start, end in _joined(blocks))
+    parts: list[bytes] = []
+    for start, end in _joined(blocks):
+        parts += (_HEAD.pack(start, end - start), memory[start:end])
+    return Patch(b"".join(parts))
 
 
 def apply(base: bytes, patch: Patch, length: int) -> bytes:
     """Return `length` bytes of memory: the base, then zeros, and the patch over them."""
     memory = bytearray(base)
     memory.extend(bytes(length - len(base)))
-    for address, content in patch:
+    for address, content in runs(patch):
         memory[address : address + len(content)] = content
     return bytes(memory)
 
 
-def size_bytes(patch: Patch) -> int:
-    """Return how much memory a patch writes."""
-    return sum(len(content) for _, content in patch)
+def runs(patch: Patch) -> Iterator[tuple[int, bytes]]:
+    """Yield addresses, and what is there instead; ascending, and never overlapping."""
+    offset, end = 0, len(patch)
+    while offset < end:
+        address, length = _HEAD.unpack_from(patch, offset)
+        offset += _HEAD.size
+        yield address, patch[offset : offset + length]
+        offset += length
 
 
-def pack_patch(patch: Patch) -> bytes:
-    """Return the patch as bytes."""
-    return b"".join(
-        part for address, content in patch for part in (_RUN.pack(address, len(content)), content)
-    )
-
-
-def unpack_patch(data: bytes) -> Patch:
-    """Undo `pack_patch`; raise `ValueError` for bytes that it did not make."""
-    runs: list[tuple[int, bytes]] = []
+def read_patch(data: bytes) -> Patch:
+    """Return the bytes as a patch; raise `ValueError` for those that are none."""
     offset = 0
     while offset < len(data):
-        if offset + _RUN.size > len(data):
+        if offset + _HEAD.size > len(data):
             raise ValueError(f"The patch ends at {len(data)} within a run's head.")
-        address, length = _RUN.unpack_from(data, offset)
-        offset += _RUN.size
-        if offset + length > len(data):
-            raise ValueError(f"A run of {length} bytes at {offset} passes the end, {len(data)}.")
-        runs.append((address, data[offset : offset + length]))
-        offset += length
-    return tuple(runs)
+        _, length = _HEAD.unpack_from(data, offset)
+        offset += _HEAD.size + length
+        if offset > len(data):
+            raise ValueError(f"A run of {length} bytes passes the end, {len(data)}.")
+    return Patch(data)
 
 
 def _unlike(

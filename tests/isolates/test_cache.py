@@ -10,6 +10,7 @@ import pytest
 import wasmtime
 
 from belem.isolates.cache import CacheRefused, CodeCache
+from belem.isolates.patch import Patch, difference
 from belem.isolates.wasm import Engine, EngineConfig, Module
 
 WASM = bytes(wasmtime.wat2wasm('(module (memory (export "memory") 1))'))
@@ -99,7 +100,11 @@ def test_a_damaged_entry_is_not_loaded(
     assert cache.load(engine, "key") is None
 
 
-PATCH = ((0, b"abc"), (4096, b"defgh"))
+def patch_of(content: bytes) -> Patch:
+    return difference(bytes(1 << 16), content + bytes((1 << 16) - len(content)))
+
+
+PATCH = patch_of(b"abc")
 
 
 def test_a_saved_patch_is_loaded_with_its_facts(tmp_path: Path) -> None:
@@ -142,11 +147,11 @@ def test_over_its_limit_the_cache_forgets_what_was_used_the_longest_ago(
     os.utime(folder / "oldest.json", (1000, 1000))
     os.utime(folder / "oldest.cwasm", (1000, 1000))
     for age, key in enumerate(("old", "older")):
-        cache.save_patch(key, ((0, bytes(16 << 10)),), {})
+        cache.save_patch(key, patch_of(b"x" * (16 << 10)), {})
         os.utime(folder / f"{key}.patch", (2000 - age, 2000 - age))
 
     cache.load_patch("older")  # which makes it the newer one
-    cache.save_patch("new", ((0, bytes(12 << 10)),), {})
+    cache.save_patch("new", patch_of(b"x" * (12 << 10)), {})
 
     assert cache.load(engine, "oldest") is None
     assert sorted(path.name for path in folder.iterdir()) == ["new.patch", "older.patch"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belem.isolates.patch import apply, difference, pack_patch, size_bytes, unpack_patch
+from belem.isolates.patch import NO_PATCH, apply, difference, read_patch, runs
 
 PAGES = 64 << 10
 
@@ -21,23 +21,23 @@ def test_a_patch_turns_the_one_memory_into_the_other(
     for address, value in bytes_at.items():
         memory[address] = value
 
-    patch = unpack_patch(pack_patch(difference(base, bytes(memory))))
+    patch = read_patch(bytes(difference(base, bytes(memory))))
 
     assert apply(base, patch, len(memory)) == memory
-    assert size_bytes(patch) <= 128 * len(bytes_at)
+    assert len(patch) <= (8 + 128) * len(bytes_at)
 
 
 def test_equal_memories_have_an_empty_patch() -> None:
-    assert difference(bytes(PAGES), bytes(2 * PAGES)) == ()
+    assert difference(bytes(PAGES), bytes(2 * PAGES)) == NO_PATCH
 
 
 def test_neighbouring_blocks_are_one_run() -> None:
     memory = bytes(1024) + b"x" * 512 + bytes(PAGES - 1536)
 
-    assert difference(bytes(PAGES), memory) == ((1024, b"x" * 512),)
+    assert list(runs(difference(bytes(PAGES), memory))) == [(1024, b"x" * 512)]
 
 
 @pytest.mark.parametrize("data", [bytes(7), bytes(4) + b"\x01\0\0\0", bytes(9)])
 def test_bytes_that_are_no_patch_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"The patch ends|passes the end"):
-        unpack_patch(data)
+        read_patch(data)
