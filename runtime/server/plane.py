@@ -7,10 +7,11 @@ from typing import Final
 from belem.runtime.control import Stage
 from belem.runtime.server.observability import Invocations, Snapshot
 
-__all__ = ["DRAIN_SECONDS", "WAIT_UNTIL_GRACE_SECONDS", "Plane"]
+__all__ = ["DRAIN_SECONDS", "LAST_CALL_SECONDS", "WAIT_UNTIL_GRACE_SECONDS", "Plane"]
 
 DRAIN_SECONDS: Final = 10.0
 WAIT_UNTIL_GRACE_SECONDS: Final = 5.0
+LAST_CALL_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ __all__ = ["BoundedHttpProtocol", "DirectApp"]
 _HEAD_LIMIT_BYTES: Final = 192 * 1024
 _HEAD_TIMEOUT_SECONDS: Final = 30.0
 _PIPELINE_LIMIT: Final = 16
-_LAST_REQUEST_SECONDS: Final = 0.5
 
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _TOO_LARGE: Final = (
@@ -172,17 +171,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._leaving:
             self.cycle.keep_alive = False
 
-    def shutdown(self) -> None:
-        """Close the connection after its last request, which may be on its way.
-
-        A connection that is closed while nothing is open on it can cross a request, whose client
-        then cannot know whether it was seen. So whoever asks in the next moment is still answered,
-        and told that the connection ends.
-        """
+    def leave(self) -> None:
+        """End the connection with its next response, which says so; go on waiting until then."""
         self._leaving = True
-        if self.cycle is None or self.cycle.response_complete:
-            self.loop.call_later(_LAST_REQUEST_SECONDS, self._close_if_idle)
-        else:
+        if self._running is not None and not self._running.response_complete:
             self.cycle.keep_alive = False
 
     def on_response_complete(self) -> None:
@@ -282,10 +274,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if left > 0.001:
             self._idle_timer = self.loop.call_later(left, self._look_if_idle)
         else:
-            self.transport.close()
-
-    def _close_if_idle(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
     def _unset_keepalive_if_required(self) -> None:

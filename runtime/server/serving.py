@@ -5,8 +5,9 @@ import contextlib
 import errno
 import logging
 import socket
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -22,6 +23,7 @@ AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 75
+_LAST_CALL_POLL_SECONDS: Final = 0.02
 
 
 class Listener:
@@ -74,12 +76,15 @@ async def serving(
     drain_seconds: float = 10.0,
     share: Share | None = None,
     protocol: type[BoundedHttpProtocol] = BoundedHttpProtocol,
+    last_call_seconds: float = 0.0,
 ) -> AsyncGenerator[None, None]:
     """Serve `app` on `listener` for the length of the block.
 
     On exit the socket stops to accept, idle connections close, and requests in flight have
     `drain_seconds` before they are cancelled. The block starts when connections are accepted.
-    `share` is for a socket that other processes accept on too.
+    `share` is for a socket that other processes accept on too. A connection that is closed while it
+    is idle can cross a request, whose client then cannot know whether it was seen: so for
+    `last_call_seconds` whoever asks is still answered, and told that the connection ends.
     """
     config = uvicorn.Config(
         app,
@@ -95,7 +100,7 @@ async def serving(
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=max(1, round(drain_seconds)),
     )
-    server = _Server(config, share)
+    server = _Server(config, share, last_call_seconds)
     _quiet_uvicorn()
     task = asyncio.create_task(server.serve(sockets=[listener.sock]))
     try:
@@ -113,10 +118,13 @@ async def serving(
 class _Server(uvicorn.Server):
     """uvicorn's server without its signal handlers, and with an event for "accepting"."""
 
-    def __init__(self, config: uvicorn.Config, share: Share | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, share: Share | None, last_call_seconds: float
+    ) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
         self._share = share
+        self._last_call_seconds = last_call_seconds
         self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -136,11 +144,22 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for acceptor in self._acceptors:
             await acceptor.aclose()
+        if self._last_call_seconds:
+            await self._last_call()
         await super().shutdown(sockets=sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         yield
+
+    async def _last_call(self) -> None:
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            cast(BoundedHttpProtocol, connection).leave()  # as the config says
+        end_s = time.monotonic() + self._last_call_seconds
+        while self.server_state.connections and time.monotonic() < end_s:  # noqa: ASYNC110  # as uvicorn
+            await asyncio.sleep(_LAST_CALL_POLL_SECONDS)
 
 
 class _CountedProtocol(BoundedHttpProtocol):

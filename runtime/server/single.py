@@ -18,7 +18,12 @@ from belem.runtime.server.observability import (
     open_traces,
     process_snapshot,
 )
-from belem.runtime.server.plane import DRAIN_SECONDS, WAIT_UNTIL_GRACE_SECONDS, Plane
+from belem.runtime.server.plane import (
+    DRAIN_SECONDS,
+    LAST_CALL_SECONDS,
+    WAIT_UNTIL_GRACE_SECONDS,
+    Plane,
+)
 from belem.runtime.server.premises import Premises
 from belem.runtime.server.serving import serving
 from belem.runtime.server.stage import LiveStage
@@ -66,7 +71,12 @@ async def single(premises: Premises) -> AsyncGenerator[Plane, None]:
         warming = asyncio.create_task(composer.warm())
         stack.push_async_callback(_over, warming)
         dispatch = Dispatch(stage.route, on_request=on_request)
-        async with serving(dispatch, listener, drain_seconds=DRAIN_SECONDS):
+        async with serving(
+            dispatch,
+            listener,
+            drain_seconds=DRAIN_SECONDS,
+            last_call_seconds=LAST_CALL_SECONDS,
+        ):
             yield Plane(stage, stage.workers, invocations, snapshots)
 
 

@@ -237,5 +237,6 @@ async def open_channel(
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+        writer.transport.abort()  # what the other side has not read by now, it never will
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()

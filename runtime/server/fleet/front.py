@@ -24,7 +24,6 @@ from belem.runtime.server.responses import NULL_BODY_STATUSES
 __all__ = ["Front", "Processes", "find_worker"]
 
 _FIRST_SEGMENT: Final = re.compile(rb"/([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?=/|$)")
-_NOT_ASCII: Final = re.compile(rb"[\x80-\xff]")
 # About one connection: there are two here.
 _HOP_BY_HOP: Final = frozenset(
     {
@@ -179,7 +178,6 @@ def _head(scope: Scope, *, body_bytes: int | None, chunked: bool) -> bytes:
     target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target = b"%s?%s" % (target, scope["query_string"])
-    target = _NOT_ASCII.sub(lambda match: b"%%%02X" % match[0][0], target)
     client = scope.get("client")
     lines = [b"%s %s HTTP/1.1" % (scope["method"].encode("ascii"), target)]
     lines += [

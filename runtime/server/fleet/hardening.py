@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Final
 
-__all__ = ["end_with_parent", "give_up_rights"]
+__all__ = ["close_to_debuggers", "end_with_parent", "give_up_rights"]
 
 # linux/prctl.h
 _PR_SET_PDEATHSIG: Final = 1
@@ -39,7 +39,12 @@ def give_up_rights(*, open_files: int = _OPEN_FILES) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     if sys.platform == "linux":
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        # Another process of this user could otherwise read this one's memory.
+    close_to_debuggers()
+
+
+def close_to_debuggers() -> None:
+    """Keep other processes of this user from reading this one's memory, where that can be done."""
+    if sys.platform == "linux":
         _prctl(_PR_SET_DUMPABLE, 0)
 
 

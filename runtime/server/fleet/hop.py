@@ -131,6 +131,7 @@ class HopResponse:
         self._chunks: deque[bytes] = deque()
         self._headed = False
         self._complete = False
+        self._keep_alive = False
         self._sending: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -166,9 +167,7 @@ class HopResponse:
         if sending is not None:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-        self._connection.reusable = (
-            whole and self._parser.should_keep_alive() and self._connection.alive
-        )
+        self._connection.reusable = whole and self._keep_alive and self._connection.alive
 
     # The parser's callbacks
 
@@ -180,6 +179,7 @@ class HopResponse:
     def on_headers_complete(self) -> None:
         """Take the head as whole."""
         self.status = self._parser.get_status_code()
+        self._keep_alive = self._parser.should_keep_alive()  # not known any more after the body
         self._headed = True
         if self._request.is_head:  # the parser does not know that no body follows
             self._complete = True

@@ -26,7 +26,7 @@ from belem.runtime.server.fleet.waiting import any_set
 from belem.runtime.server.journal import request_journal
 from belem.runtime.server.logs import set_up_logging
 from belem.runtime.server.observability import Invocations, open_traces
-from belem.runtime.server.plane import DRAIN_SECONDS, WAIT_UNTIL_GRACE_SECONDS
+from belem.runtime.server.plane import DRAIN_SECONDS, LAST_CALL_SECONDS, WAIT_UNTIL_GRACE_SECONDS
 from belem.runtime.server.protocol import BoundedHttpProtocol
 from belem.runtime.server.serving import Listener, serving
 from belem.runtime.server.single import restore
@@ -160,7 +160,12 @@ async def _run(orderly: Orders, channel: Channel, listener: Listener, shares: in
             share.join()
         protocol = BoundedHttpProtocol if settings.data is not None else FrontedProtocol
         async with serving(
-            dispatch, listener, drain_seconds=DRAIN_SECONDS, share=share, protocol=protocol
+            dispatch,
+            listener,
+            drain_seconds=DRAIN_SECONDS,
+            share=share,
+            protocol=protocol,
+            last_call_seconds=LAST_CALL_SECONDS if settings.data is not None else 0.0,
         ):
             orderly.accepting.set()
             await orderly.stop.wait()

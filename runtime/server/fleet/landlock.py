@@ -72,11 +72,11 @@ def files_to_run() -> list[Path]:
     ours = [
         entry for name in ("runtime", "sdk", "isolates", "bindings") for entry in _package(name)
     ]
-    system = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc", "/proc", "/dev/null"]
-    system += ["/dev/urandom", "/run/systemd/resolve"]
+    system = ["/usr", "/lib", "/lib32", "/lib64", "/bin", "/etc", "/run/systemd/resolve"]
+    system += ["/dev/null", "/dev/urandom", "/proc/self", "/proc/meminfo", "/proc/cpuinfo"]
     python = [sys.prefix, sys.base_prefix, *sys.path]
     paths = {Path(os.path.realpath(name)) for name in (*ours, *system, *python) if name}
-    return sorted(path for path in paths if path.exists())
+    return sorted(path for path in paths if os.access(path, os.R_OK))
 
 
 def _package(name: str) -> list[str]:
@@ -92,7 +92,10 @@ def _allow(ruleset: int, path: Path, access: int) -> None:
         rule = _PATH_RULE.pack(access, descriptor)
         _syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0)
     finally:
-        os.close(descriptor)
+        # A rule is about an inode. The kernel makes those of /proc anew when memory is short,
+        # unless something has them open.
+        if path.parts[1:2] != ("proc",):
+            os.close(descriptor)
 
 
 def _abi() -> int:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from belem.bindings.aiokv import MAX_VALUE_BYTES, InvalidArgument, Store
+from belem.bindings.aiokv import MAX_VALUE_BYTES, InvalidArgument, InvalidKey, Store
 from belem.bindings.kv import namespace_id
 from belem.runtime.control import Version, VersionStore
 from belem.runtime.server.fleet import orders
@@ -100,7 +100,7 @@ class TenantRelay:
     def _namespace(self, call: Call) -> str:
         namespace = call.text("namespace")
         if namespace not in self._namespaces:
-            raise InvalidArgument(f"The namespace {namespace!r} is not the worker's.")
+            raise InvalidKey(f"Namespace {namespace!r} is not the worker's.")
         return namespace
 
     def _publish(self, call: Call) -> None:

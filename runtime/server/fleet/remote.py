@@ -10,6 +10,7 @@ from belem.bindings.aiokv import (
     Entry,
     Key,
     Page,
+    StoreClosed,
     StoreFailed,
 )
 from belem.runtime.control import Version
@@ -43,6 +44,7 @@ class ChannelStore:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._closed = False
 
     async def get(self, namespace: str, key: str) -> Entry | None:
         """Return the entry, or None when there is none or it has expired."""
@@ -110,9 +112,12 @@ class ChannelStore:
         return Page(tuple(Key(*row) for row in page["keys"]), page["cursor"])
 
     async def aclose(self) -> None:
-        """The channel belongs to the process."""
+        """Take no more calls. The channel belongs to the process, and stays open."""
+        self._closed = True
 
     async def _call(self, method: str, values: Mapping[str, Json], payload: bytes = b"") -> Answer:
+        if self._closed:
+            raise StoreClosed("The store is closed.")
         try:
             return await self._channel.call(
                 method, values, payload, timeout_seconds=_TIMEOUT_SECONDS

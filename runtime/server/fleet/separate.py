@@ -20,6 +20,7 @@ from belem.runtime.server.fleet import orders
 from belem.runtime.server.fleet.channel import Answer, Call
 from belem.runtime.server.fleet.errors import ChannelBroken
 from belem.runtime.server.fleet.front import Front
+from belem.runtime.server.fleet.hardening import close_to_debuggers
 from belem.runtime.server.fleet.hop import Hop
 from belem.runtime.server.fleet.landlock import is_available
 from belem.runtime.server.fleet.process import HostProcess
@@ -35,7 +36,7 @@ from belem.runtime.server.observability import (
     process_snapshot,
 )
 from belem.runtime.server.observability.traces import traces_asked_for
-from belem.runtime.server.plane import DRAIN_SECONDS, Plane
+from belem.runtime.server.plane import DRAIN_SECONDS, LAST_CALL_SECONDS, Plane
 from belem.runtime.server.premises import Premises
 from belem.runtime.server.serving import serving
 from belem.sdk import BelemError
@@ -92,6 +93,7 @@ class _Checked:
 @contextlib.asynccontextmanager
 async def separate(premises: Premises) -> AsyncGenerator[Plane, None]:
     """Serve the premises' data port; every worker runs in a process of its own."""
+    close_to_debuggers()  # it has every tenant's secrets
     if not is_available():
         _log.warning("files_not_kept_apart", extra={"detail": "this system has no Landlock"})
     async with contextlib.AsyncExitStack() as stack:
@@ -107,7 +109,12 @@ async def separate(premises: Premises) -> AsyncGenerator[Plane, None]:
         looking = asyncio.create_task(plane.tenants.look_after())
         stack.callback(looking.cancel)
         front = Front(plane, on_failure=plane.on_failure)
-        async with serving(front, premises.data_listener, drain_seconds=DRAIN_SECONDS):
+        async with serving(
+            front,
+            premises.data_listener,
+            drain_seconds=DRAIN_SECONDS,
+            last_call_seconds=LAST_CALL_SECONDS,
+        ):
             workers = dict.fromkeys(sorted(plane.workers), True)
             yield Plane(SeparateStage(plane), workers, plane.invocations, plane.snapshots)
 
