@@ -45,6 +45,7 @@ _QUICKJS: Final = (
         "                             JSValueConst holder, JSValue val,\n"
         "                             JSValueConst key)\n{\n",
         '#include "quick_json.h"\n'
+        '#include "plain_json.h"\n'
         "static JSValue js_json_check(JSContext *ctx, JSONStringifyContext *jsc,\n"
         "                             JSValueConst holder, JSValue val,\n"
         "                             JSValueConst key)\n{\n",
@@ -104,6 +105,32 @@ _QUICKJS: Final = (
         "                if (JS_IsException(prop))\n"
         "                    goto exception;\n"
         "                v = js_json_check(",
+    ),
+    Replacement(
+        "and of plain data at one go: native/plain_json.h",
+        "    int64_t i, j, n;\n\n    jsc->replacer_func = JS_UNDEFINED;\n",
+        "    int64_t i, j, n;\n\n"
+        "    if (!JS_IsObject(replacer) && (JS_IsUndefined(space0) || JS_IsNull(space0))) {\n"
+        "        ret = json_of_plain(ctx, obj);\n"
+        "        if (!JS_IsUndefined(ret))\n"
+        "            return ret;\n"
+        "    }\n"
+        "    jsc->replacer_func = JS_UNDEFINED;\n",
+    ),
+    Replacement(
+        "short decimals of numbers: native/quick_number.h",
+        "static JSValue js_dtoa2(JSContext *ctx,\n",
+        '#include "quick_number.h"\nstatic JSValue js_dtoa2(JSContext *ctx,\n',
+    ),
+    Replacement(
+        "for numbers as strings",
+        "    len_max = js_dtoa_max_len(d, radix, n_digits, flags);\n",
+        "    if (radix == 10 && flags == JS_DTOA_FORMAT_FREE) {\n"
+        "        len = quick_dtoa(static_buf, d);\n"
+        "        if (len)\n"
+        "            return js_new_string8_len(ctx, static_buf, len);\n"
+        "    }\n"
+        "    len_max = js_dtoa_max_len(d, radix, n_digits, flags);\n",
     ),
     # The rest is explained in native/stack_charge.h.
     Replacement(

@@ -1,9 +1,11 @@
 """JSON.stringify: the short ways through it give what the long one gives."""
 
 import json
+from typing import cast
 
 import pytest
 
+from belem.sdk.ops import Json
 from tests.support.js_guest import JsGuest
 
 
@@ -73,3 +75,74 @@ def test_replacers_and_indents(guest: JsGuest) -> None:
 def test_circles_and_big_integers_are_refused(guest: JsGuest) -> None:
     assert guest.throws("const o = {}; o.o = o; JSON.stringify(o)")[0] == "TypeError"
     assert guest.throws("JSON.stringify({a: 1n})")[0] == "TypeError"
+
+
+@pytest.mark.parametrize("before", range(18))
+@pytest.mark.parametrize("special", ['"', "\\", "\n", "\x00", "\x1f", " ", "\x7f", "é", "日", "😀"])
+def test_every_place_of_a_string_is_looked_at(guest: JsGuest, before: int, special: str) -> None:
+    text = "a" * before + special + "b" * (17 - before)
+
+    written = guest.evaluate(f"return JSON.stringify([{json.dumps(text)}, 'x'])")
+
+    assert json.loads(str(written)) == [text, "x"]
+
+
+@pytest.mark.parametrize(
+    ("setup", "expression", "expected"),
+    [
+        ("", "[1, , 3]", "[1,null,3]"),
+        ("const a = [1]; a.more = 2", "a", "[1]"),
+        ("const a = [1]; a.toJSON = () => 'own'", "[a]", '["own"]'),
+        ("const a = [1]; a.length = 3", "a", "[1,null,null]"),
+        ("class A extends Array { toJSON() { return 'sub' } }", "[A.of(1)]", '["sub"]'),
+        ("class O { toJSON() { return 'class' } }", "[new O()]", '["class"]'),
+        ("Array.prototype.toJSON = () => 'array'", "({a: [1]})", '{"a":"array"}'),
+        ("Object.prototype.toJSON = () => 'object'", "[1]", '"object"'),
+        ("Object.prototype[0] = 'hole'", "[, 1]", '["hole",1]'),
+        ("", "[new Date(0), 1]", '["1970-01-01T00:00:00.000Z",1]'),
+        ("", "[new Map([[1, 2]]), /x/, new Error('x'), () => 1]", "[{},{},{},null]"),
+        ("", "[new Number(1), new String('s'), new Boolean(false)]", '[1,"s",false]'),
+        ("", "[Object.create(null), {__proto__: null, a: 1}]", '[{},{"a":1}]'),
+        ("", "{'2024-01-02': 1, a: 2, '10': 3}", '{"10":3,"2024-01-02":1,"a":2}'),
+        ("let s = 'x'; for (let i = 0; i < 9; i++) s += s + i", "[s.length]", "[1023]"),
+        ("", "new Uint8Array(2)", '{"0":0,"1":0}'),
+        ("", "(function () { return arguments })(1, 2)", '{"0":1,"1":2}'),
+        ("", "Object.freeze([Object.freeze({a: [1.25]})])", '[{"a":[1.25]}]'),
+    ],
+)
+def test_what_is_not_plain_is_written_as_the_language_says(
+    guest: JsGuest, setup: str, expression: str, expected: str
+) -> None:
+    undo = "delete Array.prototype.toJSON; delete Object.prototype.toJSON"
+    body = f"try {{ {setup}; return JSON.stringify({expression}) }} finally {{ {undo} }}"
+
+    assert guest.evaluate(body) == expected
+
+
+@pytest.mark.parametrize("depth", [10, 63, 64, 65, 500])
+def test_values_of_any_depth(guest: JsGuest, depth: int) -> None:
+    body = (
+        "let v = 1; for (let i = 0; i < {}; i++) v = i % 2 ? [v] : {{v}}; return JSON.stringify(v)"
+    )
+
+    text = str(guest.evaluate(body.format(depth)))
+
+    assert text.count("[") + text.count("{") == depth
+    json.loads(text)
+
+
+@pytest.mark.parametrize("cycle", ["o.o = o", "o.o = [[o]]", "o.o = [1, {o}]; o.p = o.o"])
+def test_cycles_are_refused(guest: JsGuest, cycle: str) -> None:
+    body = f"const o = {{a: 1}}; {cycle}; return JSON.stringify({{o}})"
+
+    assert guest.throws(body) == ("TypeError", "circular reference")
+
+
+def test_long_texts_of_every_width(guest: JsGuest) -> None:
+    body = """const rows = Array.from({length: 5000}, (_, i) => ({i, text: "t".repeat(i % 60)}));
+    rows.push({text: "\u65e5".repeat(3000)}, ...rows.slice(0, 50));
+    return [JSON.stringify(rows), rows]"""
+
+    text, rows = cast(tuple[str, Json], guest.evaluate(body))
+
+    assert json.loads(text) == rows
