@@ -1,5 +1,6 @@
 """How running a worker can fail: each class has a stable code, and says whose fault it is."""
 
+from collections.abc import Set
 from typing import ClassVar, Literal
 
 from belem.sdk.errors import BelemError, SystemFault, UserError
@@ -13,6 +14,8 @@ __all__ = [
     "IsolateLost",
     "LoadError",
     "MemoryLimitExceeded",
+    "again",
+    "cause_of_end",
     "ending",
 ]
 
@@ -124,3 +127,21 @@ def ending(error: BelemError | None) -> str:
     if isinstance(error, IsolateLost):
         return error.reason
     return "unknown" if error is None else error.code.rpartition("/")[2]
+
+
+def cause_of_end(error: BelemError, blamed: Set[int], request: int) -> BelemError:
+    """Return what a request fails with when its isolate ends with an error.
+
+    A limit is the fault of those who went over it: the others lose their isolate through them.
+    """
+    if isinstance(error, IsolateLost) or request in blamed:
+        return again(error)
+    return IsolateLost(ending(error), "another request of the isolate went over the limit")
+
+
+def again(error: BelemError) -> BelemError:
+    """Return an equal error: the tracebacks of several requests must not grow into each other."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.args = error.args
+    copy.__dict__.update(error.__dict__)
+    return copy

@@ -11,13 +11,19 @@ then dead. `dead` is set before any request is failed, so whoever is woken sees 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import ClassVar, Final
 
+from belem.isolates.accounts import Accounts, Meter
 from belem.isolates.calls import KEPT_BYTES, Inbox, OverCpu, read_outbox, reserve
 from belem.isolates.capability import Capability
-from belem.isolates.errors import CpuLimitExceeded, IsolateLost, MemoryLimitExceeded
+from belem.isolates.errors import (
+    CpuLimitExceeded,
+    IsolateLost,
+    MemoryLimitExceeded,
+    cause_of_end,
+)
 from belem.isolates.event import Event, LogLine
 from belem.isolates.image import NEARLY_FULL_BYTES, Image
 from belem.isolates.limits import Limits
@@ -25,7 +31,7 @@ from belem.isolates.logs import Logs
 from belem.isolates.ops import ABANDONED, Ops, rejection
 from belem.isolates.records import ProtocolBreach, join, pack, parse_some, read_json
 from belem.isolates.reply import Reply
-from belem.isolates.requests import Requests, again
+from belem.isolates.requests import Requests
 from belem.isolates.scheduler import Outcome, Scheduler, Step
 from belem.isolates.streams import Streams, chunks_of, read_fault
 from belem.isolates.tasks import Tasks
@@ -37,7 +43,6 @@ __all__ = ["Isolate"]
 
 _log: Final = logging.getLogger("belem.isolates")
 _BATCH_BYTES: Final = 1 << 20
-_UNOWNED_SHARE: Final = 0.1
 _GROWN_BYTES: Final = 4 << 20  # unmapping more than this would hold up the loop
 _PART_RECORDS: Final = 100  # more than most steps send
 _TURN_PARTS: Final = 10
@@ -72,7 +77,6 @@ class Isolate:
         self.on_idle: Callable[[Isolate], None] | None = None  # called then, in a turn of its own
         self._instance = instance
         self._limits = limits
-        self._cpu_limit_seconds = limits.cpu_ms / 1000
         self._worn_bytes = limits.memory_bytes - limits.memory_bytes // 10
         self._scheduler = scheduler
         self._ticker = ticker
@@ -84,8 +88,6 @@ class Isolate:
         self._later: list[bytes] = []  # what goes with the next step but is no reason for one
         self._busy = False
         self._step_owners: list[int] = []
-        self._unowned_cpu_seconds = 0.0
-        self._unowned_since = _clock()
         self._long_step: Step | None = None
         self._freed: asyncio.Future[None] | None = None  # made only if a thread has to let go first
         self._logs = Logs(log, limits.log_bytes)
@@ -100,6 +102,7 @@ class Isolate:
         self._requests = Requests(
             limits, self._logs, self._streams, self._post, self._rest, self._memory_now, loop,
         )  # fmt: skip
+        self._accounts = Accounts(self._live, limits.cpu_ms / 1000)
 
     @property
     def in_flight(self) -> int:
@@ -145,7 +148,7 @@ class Isolate:
         the client is gone. Raises if the isolate is dead or busy.
         """
         if self.dead is not None:
-            raise again(self.dead)
+            raise IsolateLost("ended", self.dead.message, delivered=False)
         reply = self._requests.open(on_answer)
         self._send_event(reply.id, event)
         if event.on_sent is not None:
@@ -165,6 +168,9 @@ class Isolate:
 
     def _memory_now(self) -> int:
         return self.memory_bytes
+
+    def _live(self) -> Mapping[int, Reply]:
+        return self._requests.live
 
     # Into the guest
 
@@ -232,12 +238,16 @@ class Isolate:
             ended = instance.poll()
             used = _thread_time() - started
             if ended:
-                self._end_step(used)
+                self._count(used)
+                over = self._accounts.charge_evenly(self._step_owners, used)
+                self._end_step(over)
             else:
-                self._long_step = Step(instance, used, self._cpu_limit_seconds)
-                self._scheduler.run(self._long_step, self._loop, self._end_long_step)
+                meter = self._accounts.meter(instance, room.address, batch, self._step_owners)
+                self._long_step = Step(instance, used, meter)
+                ended_long = partial(self._end_long_step, meter)
+                self._scheduler.run(self._long_step, self._loop, ended_long)
         except Exception as error:  # the boundary of the step: an isolate must die, not hang
-            self._die(self._cause(error))
+            self._die(self._cause(error), self._step_owners)
 
     def _make_room(self, batch: bytes) -> bool:
         """Make the inbox larger, or fail the one large record that the guest cannot hold."""
@@ -252,26 +262,27 @@ class Isolate:
         self._next_turn()
         return False
 
-    def _end_long_step(self, step: Step, outcome: Outcome) -> None:
+    def _end_long_step(self, meter: Meter, step: Step, outcome: Outcome) -> None:
         self._long_step = None
         if self.dead is not None:
             self._free()
-        elif outcome is Outcome.ENDED:
+            return
+        self._count(step.cpu_seconds)
+        over = self._accounts.charge_metered(meter)
+        if outcome is Outcome.ENDED:
             try:
-                self._end_step(step.cpu_seconds)
+                self._end_step(over)
             except Exception as error:  # the boundary of the step, as in _turn
-                self._die(self._cause(error))
+                self._die(self._cause(error), (meter.running,))
         else:
-            self._charge(step.cpu_seconds)
-            self._die(CpuLimitExceeded(step.cpu_seconds * 1000, self._limits.cpu_ms))
+            self._die(self._over_cpu(over, step.cpu_seconds), over)
 
-    def _end_step(self, cpu_seconds: float) -> None:
+    def _end_step(self, over: Collection[int]) -> None:
         result = self._instance.finish()
-        over = self._charge(cpu_seconds)
         outbox = read_outbox(self._instance, result, self._limits.outbox_bytes)
         self._hear(outbox, 0, over)
 
-    def _hear(self, outbox: bytes, offset: int, over: Reply | None) -> None:
+    def _hear(self, outbox: bytes, offset: int, over: Collection[int]) -> None:
         """Act on the outbox: a flood of records a part at a time, between other isolates' turns."""
         handlers = self._handlers
         until = _clock() + _TURN_SECONDS
@@ -286,19 +297,20 @@ class Isolate:
                 break
         self._loop.call_soon(self._hear_on, outbox, offset, over)
 
-    def _hear_on(self, outbox: bytes, offset: int, over: Reply | None) -> None:
+    def _hear_on(self, outbox: bytes, offset: int, over: Collection[int]) -> None:
         if self.dead is not None:
             return
         try:
             self._hear(outbox, offset, over)
         except Exception as error:  # the boundary of the step, as in _turn
-            self._die(self._cause(error))
+            self._die(self._cause(error), self._step_owners)
 
-    def _after_step(self, over: Reply | None) -> None:
+    def _after_step(self, over: Collection[int]) -> None:
         requests = self._requests
         self.worn = self._instance.memory_bytes > self._worn_bytes
-        if over is not None and not over.is_settled:
-            self._die(CpuLimitExceeded(over.cpu_ms, self._limits.cpu_ms))
+        # One that is settled has cost what it cost; what goes on for nobody has no other end.
+        if over and (0 in over or any(id in requests.live for id in over)):
+            self._die(self._over_cpu(over, 0.0), over)
             return
         requests.announce()
         self._next_turn()
@@ -312,36 +324,14 @@ class Isolate:
         else:
             self._busy = False
 
-    def _charge(self, cpu_seconds: float) -> Reply | None:
-        """Share a step's CPU time among those it was for; return one that is over its limit.
-
-        What it did for nobody known is charged to no request, which must not die for others. It
-        goes to an account of the isolate's, which a tenth of the time that passes pays off: a guest
-        cannot compute on and on for nobody.
-        """
+    def _count(self, cpu_seconds: float) -> None:
         self.steps += 1
         self.cpu_ms += cpu_seconds * 1000
-        over = None
-        share = cpu_seconds / len(self._step_owners)
-        for owner in self._step_owners:
-            reply = self._requests.live.get(owner)
-            if reply is None:
-                self._charge_nobody(share)
-            else:
-                usage = reply.usage
-                usage.cpu_seconds += share
-                if usage.cpu_seconds > self._cpu_limit_seconds:
-                    over = reply
-        return over
 
-    def _charge_nobody(self, cpu_seconds: float) -> None:
-        now = _clock()
-        paid_off = (now - self._unowned_since) * _UNOWNED_SHARE
-        self._unowned_since = now
-        self._unowned_cpu_seconds = max(0.0, self._unowned_cpu_seconds - paid_off) + cpu_seconds
-        if self._unowned_cpu_seconds > self._cpu_limit_seconds:
-            limits, used = self._limits, self._unowned_cpu_seconds
-            raise CpuLimitExceeded(used * 1000, limits.cpu_ms)
+    def _over_cpu(self, over: Collection[int], step_seconds: float) -> CpuLimitExceeded:
+        live = self._requests.live
+        used = [live[id].usage.cpu_seconds for id in over if id in live]
+        return CpuLimitExceeded(max(used, default=step_seconds) * 1000, self._limits.cpu_ms)
 
     def _rest(self) -> None:
         """No request is left."""
@@ -380,17 +370,21 @@ class Isolate:
         _log.error("isolate_step_failed", exc_info=error)
         return IsolateLost("internal", "the host failed in a step")
 
-    def _die(self, error: BelemError) -> None:
-        """Fail the requests, cancel the ops, free the memory. Other isolates do not notice."""
+    def _die(self, error: BelemError, blamed: Collection[int] = ()) -> None:
+        """Fail the requests, cancel the ops, free the memory. Other isolates do not notice.
+
+        The requests to blame fail with the error, the others with the loss of their isolate.
+        """
         if self.dead is not None:
             return
         self.dead = error
+        cause = partial(cause_of_end, error, frozenset(blamed))
         self._tasks.cancel()
         self._ops.end_all()
-        self._streams.end_all(error)
+        self._streams.end_all(cause)
         heads = [RECORD.unpack_from(record) for record in self._records]
         unseen = {id for kind, id, _, _ in heads if kind == ToGuest.EVENT}
-        self._requests.fail_all(error, unseen, self._instance.memory_bytes)
+        self._requests.fail_all(cause, unseen, self._instance.memory_bytes)
         self._records.clear()
         self._later.clear()
         if self._long_step is not None:

@@ -21,7 +21,7 @@ from belem.isolates.streams import OutboundStream, Streams, read_fault
 from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 
-__all__ = ["Requests", "again"]
+__all__ = ["Requests"]
 
 _log: Final = logging.getLogger("belem.isolates")
 
@@ -140,7 +140,9 @@ class Requests:
         self._post(pack(ToGuest.CANCEL, reply.id, Type.NONE), reply.id)
         self._start_clock(reply)
 
-    def fail_all(self, error: BelemError, unseen: Set[int], memory_bytes: int) -> None:
+    def fail_all(
+        self, cause: Callable[[int], BelemError], unseen: Set[int], memory_bytes: int
+    ) -> None:
         """The isolate has ended. The requests whose event no step took can go to another one."""
         live, self.live = self.live, {}
         for reply in self._answered:  # in the step that was the last one
@@ -148,10 +150,10 @@ class Requests:
         self._answered.clear()
         for reply in live.values():
             reply.usage.memory_bytes = memory_bytes
+            error = cause(reply.id)
             if reply.id in unseen:
-                self._fail(reply, IsolateLost("ended", error.message, delivered=False))
-            else:
-                self._fail(reply, again(error))
+                error = IsolateLost("ended", error.message, delivered=False)
+            self._fail(reply, error)
             reply.settle()
 
     def fail_hung(self) -> None:
@@ -219,11 +221,3 @@ class Requests:
         reply.settle()
         if not self.live:
             self._on_last()
-
-
-def again(error: BelemError) -> BelemError:
-    """Return an equal error: the tracebacks of several requests must not grow into each other."""
-    copy = type(error).__new__(type(error), *error.args)
-    copy.args = error.args
-    copy.__dict__.update(error.__dict__)
-    return copy

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from belem.isolates.wasm import Instance, Ticker
 
@@ -27,16 +27,25 @@ class Outcome(Enum):
     CANCELLED = "cancelled"
 
 
+class Metering(Protocol):
+    """Who is told of the CPU time that a step takes."""
+
+    def add(self, cpu_seconds: float, /) -> bool:
+        """Take the CPU time of a slice; say whether the step has to end."""
+        ...
+
+
 class Step:
     """A step past its first slice, run by a thread; the loop sets `cancelled`."""
 
-    __slots__ = ("cancelled", "cpu_seconds", "instance", "limit_seconds")
+    __slots__ = ("_is_over", "cancelled", "cpu_seconds", "instance", "meter")
 
-    def __init__(self, instance: Instance, cpu_seconds: float, limit_seconds: float) -> None:
+    def __init__(self, instance: Instance, cpu_seconds: float, meter: Metering) -> None:
         self.instance = instance
         self.cpu_seconds = cpu_seconds
-        self.limit_seconds = limit_seconds
+        self.meter = meter
         self.cancelled = False
+        self._is_over = meter.add(cpu_seconds)
 
     def run(self) -> Outcome | None:
         """Poll until there is an outcome, or this turn is over (None)."""
@@ -44,11 +53,13 @@ class Step:
         while self.cpu_seconds < turn_ends:
             if self.cancelled:
                 return Outcome.CANCELLED
-            if self.cpu_seconds > self.limit_seconds:
+            if self._is_over:
                 return Outcome.OVER_CPU
             started = time.thread_time()
             ended = self.instance.poll()
-            self.cpu_seconds += time.thread_time() - started
+            used = time.thread_time() - started
+            self.cpu_seconds += used
+            self._is_over = self.meter.add(used)
             if ended:
                 return Outcome.ENDED
         return None

@@ -283,10 +283,10 @@ class Streams:
         for stream in [stream for stream in self.inbound.values() if stream.owner == owner]:
             stream.stop()
 
-    def end_all(self, error: BelemError) -> None:
-        """The isolate has ended: readers get `error`, sources are closed by their tasks."""
+    def end_all(self, cause: Callable[[int], BelemError]) -> None:
+        """The isolate has ended: readers learn the cause, sources are closed by their tasks."""
         for outbound in list(self.outbound.values()):
-            outbound.end(error)
+            outbound.end(cause(outbound.owner))
         for inbound in list(self.inbound.values()):
             inbound.stop()
 

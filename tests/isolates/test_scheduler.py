@@ -24,8 +24,19 @@ class Slices:
         return self.polls <= 0
 
 
+class Limit:
+    """A meter for one request."""
+
+    def __init__(self, left_seconds: float) -> None:
+        self.left_seconds = left_seconds
+
+    def add(self, cpu_seconds: float) -> bool:
+        self.left_seconds -= cpu_seconds
+        return self.left_seconds < 0
+
+
 def step_of(slices: Slices, limit_seconds: float = 60) -> Step:
-    return Step(slices, 0.0, limit_seconds)  # type: ignore[arg-type]  # only polled
+    return Step(slices, 0.0, Limit(limit_seconds))  # type: ignore[arg-type]  # only polled
 
 
 async def outcome_of(scheduler: Scheduler, step: Step) -> Outcome:

@@ -198,6 +198,8 @@ EXPORT("belem_step") uint64_t belem_step(uint32_t bytes, uint64_t now_us)
         dispatch(get_word(inbox.bytes + at), get_word(inbox.bytes + at + 4),
                  get_word(inbox.bytes + at + 8), inbox.bytes + at + RECORD_HEAD_BYTES, length);
         run_jobs(context);
+        /* Finished: the host looks here to see whose record takes so long. */
+        memset(inbox.bytes + at, 0, sizeof(uint32_t));
         at += RECORD_HEAD_BYTES + ((length + 3) & ~(size_t)3);
     }
     settle(context);
