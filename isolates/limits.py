@@ -19,6 +19,8 @@ class Limits:
         8 << 20
     )  # the JSON half of one op: parsing it costs the host up to 40 times as much
     subrequests: int = 10_000  # ops of one request, but for timers and crypto
+    connections: int = 6  # fetches of one request that wait for their response's head; more queue
+    op_seconds: float = 900.0  # for an op that is no timer; capabilities allow themselves less
     max_pending_ops: int = 1_000
     pending_op_bytes: int = 128 << 20  # what those may hold of arguments and bodies
     max_requests: int = 1_000  # not yet settled, in one isolate

@@ -12,6 +12,7 @@ from belem.isolates.records import ProtocolBreach, join, json_bytes, pack, read_
 from belem.isolates.requests import Requests
 from belem.isolates.streams import OutboundStream, Streams, close_source
 from belem.isolates.tasks import Tasks
+from belem.isolates.turns import Turns
 from belem.sdk.abi import ToGuest, Type
 from belem.sdk.errors import BelemError
 from belem.sdk.ops import Answer, Call, Json, Rejection
@@ -22,7 +23,10 @@ _log: Final = logging.getLogger("belem.isolates")
 _LONGEST_SLEEP_MS: Final = 2**31 - 1  # what setTimeout can hold
 # Guests report rejections that nobody handles. This one says nothing to a worker's author.
 ABANDONED: Final = "The operation was aborted because its request is over"
-_FREE_OPS: Final = frozenset({"timer", "crypto"})  # they leave the isolate, but not the machine
+# Built-in capabilities have plain names, those of bindings are `type:name`: none can be mistaken.
+_TIMER: Final = "timer"
+_FETCH: Final = "fetch"
+_FREE_OPS: Final = frozenset({_TIMER, "crypto"})  # they leave the isolate, but not the machine
 _RESOLVED: Final = b"null"
 # A byte of JSON counts for so many: it costs that, and more, once it is parsed.
 _JSON_WEIGHT: Final = 8
@@ -30,13 +34,18 @@ _SMALL_ANSWER_BYTES: Final = 64 << 10  # not worth counting what is queued
 
 
 class _Pending:
-    """An op in flight: its task or timer, and the request that asked, if known."""
+    """An op in flight: its task or timer, and the request that asked, if known.
 
-    __slots__ = ("cancel", "held_bytes", "owner")
+    `overdue_at` is None for timers, which may take as long as they like.
+    """
+
+    __slots__ = ("cancel", "connects", "held_bytes", "overdue_at", "owner")
 
     def __init__(self, owner: int, held_bytes: int) -> None:
         self.owner = owner
         self.held_bytes = held_bytes
+        self.overdue_at: float | None = None
+        self.connects = False  # and so takes turns
         self.cancel: Callable[[], object] = _nothing
 
 
@@ -45,7 +54,7 @@ class Ops:
 
     __slots__ = (
         "_capabilities", "_held_bytes", "_limits", "_loop", "_pending", "_post", "_post_later",
-        "_queued_bytes", "_streams", "_subrequests", "_tasks",
+        "_queued_bytes", "_streams", "_subrequests", "_sweeping", "_tasks", "_turns",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +79,8 @@ class Ops:
         self._subrequests = 0
         self._loop = loop
         self._pending: dict[int, _Pending] = {}
+        self._turns = Turns(limits.connections)
+        self._sweeping: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -91,11 +102,13 @@ class Ops:
             payload, rest = split(payload)
             is_stream = type == Type.JSON_AND_STREAM
             body = self._streams.open_outbound(rest, owner) if is_stream else rest
+            if body is None:
+                self._post(rejection(id, "Error", self._streams.full_text), owner)
+                return
         held_bytes = len(payload) * _JSON_WEIGHT + (len(body) if isinstance(body, bytes) else 0)
         refusal = self._refusal(payload, held_bytes)
         if refusal is not None:
-            if isinstance(body, OutboundStream):
-                body.close()
+            _close(body)
             self._post(rejection(id, "Error", refusal), owner)
             return
         name, method, args, claimed = _request(read_json(payload, self._limits.op_json_bytes))
@@ -104,39 +117,84 @@ class Ops:
             if isinstance(body, OutboundStream):
                 body.owner = owner
         if self._is_one_too_many(name, method, owner, requests):
-            if isinstance(body, OutboundStream):
-                body.close()
+            _close(body)
             self._post(rejection(id, "Error", "Too many subrequests."), owner)
             return
         pending = self._pending[id] = _Pending(owner, held_bytes)
         self._held_bytes += held_bytes
-        if name == "timer" and body is None:
+        if name == _TIMER and body is None:
             self._sleep(id, pending, method, args)
             return
-        task = self._tasks.start(self._run(id, pending, name, Call(method, args, body)))
+        self._bound(pending)
+        begin = partial(self._begin, id, pending, name, Call(method, args, body))
+        if name == _FETCH:
+            pending.connects = True
+            pending.cancel = partial(_close, body)
+            self._turns.enter(owner, id, begin)
+        else:
+            begin()
+
+    def _begin(self, id: int, pending: _Pending, name: str, call: Call) -> None:
+        task = self._tasks.start(self._run(id, pending, name, call))
         pending.cancel = partial(self._tasks.end, task)
 
     def cancel(self, id: int) -> None:
         """Stop an op that the guest no longer wants, and tell the guest that it is over."""
-        pending = self._pending.pop(id, None)
+        self._stop(id, _aborted(id))
+
+    def _stop(self, id: int, record: bytes) -> None:
+        pending = self._pending.get(id)
         if pending is not None:
-            self._held_bytes -= pending.held_bytes
+            self._forget(id, pending)
             pending.cancel()
-            self._post(_aborted(id), pending.owner)
+            self._post(record, pending.owner)
+
+    def _forget(self, id: int, pending: _Pending) -> None:
+        del self._pending[id]
+        self._held_bytes -= pending.held_bytes
+        if pending.connects:
+            self._turns.leave(pending.owner, id)
 
     def abandon(self) -> None:
         """Stop every op: no request is left to want it. The guest hears of it later."""
         for id, pending in list(self._pending.items()):
             pending.cancel()
             self._post_later(rejection(id, "AbortError", ABANDONED))
-        self._pending.clear()
-        self._held_bytes = 0
+        self._clear()
 
     def end_all(self) -> None:
         """The isolate has ended; tasks are cancelled by their owner."""
         for pending in self._pending.values():
             pending.cancel()
+        self._clear()
+
+    def _clear(self) -> None:
         self._pending.clear()
+        self._turns.clear()
+        self._held_bytes = 0
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+
+    def _bound(self, pending: _Pending) -> None:
+        """Give an op its time. One timer looks after all of them: they hardly ever need it."""
+        seconds = self._limits.op_seconds
+        pending.overdue_at = self._loop.time() + seconds
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now = self._loop.time()
+        due = {id: at for id, pending in self._pending.items() if (at := pending.overdue_at)}
+        seconds = self._limits.op_seconds
+        for id, at in due.items():
+            if at <= now:
+                text = f"The operation did not finish within {seconds:g} seconds."
+                self._stop(id, rejection(id, "TimeoutError", text))
+        left = [at for at in due.values() if at > now]
+        if left:
+            self._sweeping = self._loop.call_later(min(left) - now, self._sweep)
 
     def _is_one_too_many(self, name: str, method: str, owner: int, requests: Requests) -> bool:
         """Count an op; say whether its request, or its isolate, has had its share."""
@@ -180,8 +238,7 @@ class Ops:
     def _finish(self, id: int, pending: _Pending, record: bytes | None) -> None:
         """Hand over a result, unless the op was cancelled meanwhile."""
         if self._pending.get(id) is pending:
-            del self._pending[id]
-            self._held_bytes -= pending.held_bytes
+            self._forget(id, pending)
             if record is not None and len(record) > _SMALL_ANSWER_BYTES:
                 record = self._fitting(id, record)
             self._post(record or pack(ToGuest.RESOLVE, id, Type.JSON, _RESOLVED), pending.owner)
@@ -215,8 +272,7 @@ class Ops:
             _log.exception("isolate_op_failed", extra={"capability": name})
             self._finish(id, pending, rejection(id, "Error", "internal error"))
         finally:
-            if isinstance(call.body, OutboundStream):
-                call.body.close()
+            _close(call.body)
 
     def _resolve(self, id: int, pending: _Pending, answer: Answer) -> None:
         value = _RESOLVED if answer.value is None else json_bytes(answer.value)
@@ -235,7 +291,7 @@ class Ops:
     ) -> None:
         if self._pending.get(id) is not pending or self._streams.full:
             self._tasks.start(close_source(body))
-            self._finish(id, pending, rejection(id, "Error", "Too many streams are open."))
+            self._finish(id, pending, rejection(id, "Error", self._streams.full_text))
             return
         stream = self._streams.open_inbound(body, pending.owner)
         payload = join(value, stream.id.to_bytes(4, "little"))
@@ -257,6 +313,11 @@ def rejection(
 ) -> bytes:
     error: Json = {"name": name, "message": message, "properties": properties or {}}
     return pack(ToGuest.REJECT, id, Type.JSON, json_bytes(error))
+
+
+def _close(body: object) -> None:
+    if isinstance(body, OutboundStream):
+        body.close()
 
 
 def _aborted(id: int) -> bytes:

@@ -12,7 +12,13 @@ from collections.abc import Callable, Set
 from functools import partial
 from typing import Final
 
-from belem.isolates.errors import GuestHung, IsolateBusy, IsolateLost, MemoryLimitExceeded
+from belem.isolates.errors import (
+    GuestHung,
+    GuestThrew,
+    IsolateBusy,
+    IsolateLost,
+    MemoryLimitExceeded,
+)
 from belem.isolates.limits import Limits
 from belem.isolates.logs import Logs
 from belem.isolates.records import ProtocolBreach, pack, split
@@ -101,6 +107,10 @@ class Requests:
             head, rest = split(payload)
             is_stream = type == Type.TEXT_AND_STREAM
             body = self._streams.open_outbound(rest, id) if is_stream else rest
+            if body is None:
+                if reply is not None and reply.fail(GuestThrew("Error", self._streams.full_text)):
+                    self._answered.append(reply)
+                return
         if reply is None or reply.closed:
             if isinstance(body, OutboundStream):
                 body.close()

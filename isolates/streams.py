@@ -26,6 +26,7 @@ Post = Callable[[bytes, int], None]  # a record for the guest, and the request t
 _log: Final = logging.getLogger("belem.isolates")
 _FAULT_BYTES: Final = 1 << 20
 _FLUSH_BYTES: Final = HOST_STREAM_WINDOW_BYTES // 2
+_LONGEST_STACK: Final = 16 << 10
 
 
 class OutboundStream:
@@ -256,13 +257,18 @@ class Streams:
         task = self._tasks.start(stream.pump())
         stream.ends_with(partial(self._tasks.end, task))
 
-    def open_outbound(self, id_bytes: bytes, owner: int) -> OutboundStream:
-        """Take a stream that the guest announced."""
+    @property
+    def full_text(self) -> str:
+        return f"Too many streams are open; the limit is {self._limit}."
+
+    def open_outbound(self, id_bytes: bytes, owner: int) -> OutboundStream | None:
+        """Take a stream that the guest announced; None, and the guest is told, if that is full."""
         id = int.from_bytes(id_bytes, "little")
         if len(id_bytes) != 4 or id == 0 or id in self.outbound:
             raise ProtocolBreach(f"an outbound stream with the id {id_bytes[:8]!r}")
         if len(self.outbound) >= self._limit:
-            raise ProtocolBreach(f"more than {self._limit} outbound streams")
+            self._post(pack(ToGuest.STOP, id, Type.NONE), owner)
+            return None
         stream = self.outbound[id] = OutboundStream(id, owner, self._post, self._forget_outbound)
         return stream
 
@@ -321,7 +327,8 @@ async def close_source(source: AsyncIterator[bytes]) -> None:
 def read_fault(payload: bytes) -> GuestThrew:
     """Return the error that a guest's {name, message, stack, pass_through} describes.
 
-    A worker can throw an error of any size; that must not cost its neighbours their isolate.
+    A worker can throw an error of any size; that must not cost its neighbours their isolate, nor
+    fill a log.
     """
     if len(payload) > _FAULT_BYTES:
         return GuestThrew(
@@ -330,10 +337,15 @@ def read_fault(payload: bytes) -> GuestThrew:
     fields = read_object(payload, _FAULT_BYTES)
     return GuestThrew(
         str(fields.get("name") or "Error"),
-        str(fields.get("message") or ""),
-        str(fields.get("stack") or ""),
+        _cut(str(fields.get("message") or "")),
+        _cut(str(fields.get("stack") or "")),
         pass_through=fields.get("pass_through") is True,
     )
+
+
+def _cut(text: str) -> str:
+    more = len(text) - _LONGEST_STACK
+    return text if more <= 0 else f"{text[:_LONGEST_STACK]}\n… ({more} characters more)"
 
 
 def _failure(id: int, message: str) -> bytes:

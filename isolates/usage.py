@@ -23,8 +23,11 @@ class Usage:
     ops: dict[str, int] = field(default_factory=dict[str, int])
 
     def count_op(self, capability: str, method: str) -> None:
-        """Count an op by its kind. A guest chooses the names, so only some are kept apart."""
-        kind = f"{capability}.{method}"
+        """Count an op by its kind, whatever the binding is called: `kv:NOTES` counts as `kv.get`.
+
+        A guest chooses the names, so only some are kept apart.
+        """
+        kind = f"{capability.partition(':')[0]}.{method}"
         ops = self.ops
         if kind not in ops and (len(ops) >= _MOST_KINDS or len(kind) > _LONGEST_KIND):
             kind = OTHER_OPS

@@ -102,5 +102,5 @@
   }
 
   shape(Ai);
-  defineBinding("ai", ({ name }) => new Ai(MAY_CONSTRUCT, name));
+  defineBinding("ai", ({ capability }) => new Ai(MAY_CONSTRUCT, capability));
 })();

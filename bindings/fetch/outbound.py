@@ -18,13 +18,12 @@ from belem.sdk.ops import Answer, Call, Json, Rejection
 
 __all__ = ["Fetch"]
 
-# As on Workers: six requests of a worker wait for response headers at a time, the others for their
-# turn.
-_MAX_PENDING: Final = 6
+# Of one worker, all its requests together; of one request, six (the isolate sees to that).
+_MAX_PENDING: Final = 64
 _MAX_WAITING: Final = 1000
-# Responses whose bodies are still open. They do not count above, or seven of them would wait for
-# each other.
-_MAX_OPEN: Final = 64
+# Responses whose bodies are still open too. Those do not count above, or enough of them would wait
+# for each other.
+_MAX_OPEN: Final = 256
 _KEPT_IDLE: Final = 6
 _KEPT_IDLE_SECONDS: Final = 15
 
@@ -91,7 +90,10 @@ class Fetch:
     @contextlib.asynccontextmanager
     async def _turn(self) -> AsyncGenerator[None, None]:
         if self._waiting >= _MAX_WAITING:
-            raise Rejection("Too many subrequests.")
+            raise Rejection(
+                f"Too many requests of this worker wait for a connection; the limit is "
+                f"{_MAX_WAITING}."
+            )
         self._waiting += 1
         try:
             await self._pending.acquire()

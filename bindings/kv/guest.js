@@ -199,5 +199,5 @@
   }
   shape(KvNamespace);
 
-  defineBinding("kv", (spec) => new KvNamespace(MAY_CONSTRUCT, spec.name));
+  defineBinding("kv", (spec) => new KvNamespace(MAY_CONSTRUCT, spec.capability));
 })();

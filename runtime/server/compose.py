@@ -62,7 +62,8 @@ class Composer:
         capabilities: dict[str, Capability] = {"crypto": self.crypto, "fetch": fetch}
         worker = upload.worker if own_namespaces else None
         for binding in upload.bindings:
-            capabilities[binding.name] = self._capability(binding, worker)
+            name = f"{_GUEST_TYPES[binding.type]}:{binding.name}"
+            capabilities[name] = self._capability(binding, worker)
         return Revision(
             version, image, capabilities, limits, resources=(fetch,), isolation=upload.isolation
         )

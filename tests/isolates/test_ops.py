@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from belem.isolates import Event, Isolate
+from belem.isolates import Capability, Event, Isolate
 from belem.sdk.errors import UserError
 from belem.sdk.ops import Answer, Call, Rejection
 from tests.isolates.conftest import Spawn
@@ -305,3 +305,110 @@ async def test_answers_wait_up_to_what_the_guest_could_hold(spawn: Spawn) -> Non
     )
 
     assert await run(isolate, "") == "got|got|RangeError"
+
+
+async def test_six_fetches_of_a_request_wait_for_their_answers_at_a_time(spawn: Spawn) -> None:
+    begun = asyncio.Semaphore(0)
+    release = asyncio.Event()
+    most = 0
+    now = 0
+
+    async def fetch(_: Call) -> Answer:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        begun.release()
+        await release.wait()
+        now -= 1
+        return Answer("answered")
+
+    isolate = await spawn(
+        """
+        export const ask = async () => {
+          const asked = Array.from({ length: 20 }, () => host.op(["fetch", "fetch", []]));
+          return (await Promise.all(asked)).length;
+        };
+        """,
+        {"fetch": fetch},
+    )
+    asking = [asyncio.create_task(isolate.dispatch(Event("ask")))]
+    for _ in range(6):
+        await begun.acquire()
+    asking.append(asyncio.create_task(isolate.dispatch(Event("ask"))))
+    for _ in range(6):  # a neighbour has six of its own
+        await begun.acquire()
+    release.set()
+
+    replies = await asyncio.gather(*asking)
+
+    assert [reply.head for reply in replies] == ["20", "20"]
+    assert most == 12
+
+
+async def test_fetches_that_wait_for_their_turn_can_be_cancelled(spawn: Spawn) -> None:
+    begun: list[str] = []
+    release = asyncio.Event()
+
+    async def fetch(call: Call) -> Answer:
+        begun.append(call.method)
+        await release.wait()
+        return Answer()
+
+    isolate = await spawn(
+        """
+        export const ask = async (head, body, id) => {
+          const first = host.op(["fetch", "first", []]);
+          const waits = host.op(["fetch", "waits", []]);
+          host.send(11, host.lastOp());
+          const last = host.op(["fetch", "last", []]);
+          const failed = await waits.catch((error) => error.name);
+          await host.op(["release", "it", []]);
+          await Promise.all([first, last]);
+          return failed;
+        };
+        """,
+        {"fetch": fetch, "release": _releases(release)},
+        connections=1,
+    )
+
+    assert (await isolate.dispatch(Event("ask"))).head == "AbortError"
+    assert begun == ["first", "last"]
+
+
+def _releases(event: asyncio.Event) -> Capability:
+    async def release(_: Call) -> Answer:
+        event.set()
+        return Answer()
+
+    return release
+
+
+async def test_no_op_is_pending_for_ever_but_timers_are(spawn: Spawn) -> None:
+    cancelled = asyncio.Event()
+
+    async def stuck(_: Call) -> Answer:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            cancelled.set()
+        return Answer()
+
+    isolate = await spawn(
+        TRY
+        + """
+        export const slow = async () => {
+          const timer = sleep(120);
+          const failed = await host.op(["stuck", "get", []]).catch((error) => error.message);
+          await timer;
+          return failed;
+        };
+        """,
+        {"stuck": stuck},
+        op_seconds=0.05,
+    )
+
+    assert await run(isolate, '["stuck","get",[]]') == (
+        "TimeoutError|The operation did not finish within 0.05 seconds.|"
+    )
+    assert cancelled.is_set()
+    assert "did not finish" in (await isolate.dispatch(Event("slow"))).head

@@ -1,15 +1,18 @@
 """Bodies that stream both ways, at bounded memory, closed on every way out."""
 
 import asyncio
+import json
 import resource
 from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
 
 from belem.isolates import Event, GuestHung, GuestThrew, Isolate, IsolateLost
-from belem.isolates.streams import OutboundStream
+from belem.isolates.streams import OutboundStream, read_fault
 from belem.sdk.abi import GUEST_STREAM_WINDOW_BYTES, HOST_STREAM_WINDOW_BYTES
 from belem.sdk.errors import SystemFault
+from belem.sdk.ops import Answer, Call
 from tests.isolates.conftest import Spawn
 
 # Sends each inbound chunk back on outbound stream 9 as the window allows, and acknowledges it then.
@@ -270,3 +273,48 @@ async def test_the_end_of_an_isolate_ends_its_streams(spawn: Spawn) -> None:
         async for _ in body_of(reply):
             pass
     assert source.closed
+
+
+async def test_one_stream_too_many_is_an_error_and_no_more(spawn: Spawn) -> None:
+    stopped: list[int] = []
+
+    async def hold(call: Call) -> Answer:
+        if call.method == "stopped":
+            stopped.append(cast(int, call.args))
+            return Answer()
+        await asyncio.get_running_loop().create_future()
+        return Answer()
+
+    isolate = await spawn(
+        """
+        export const record = (kind, id) => host.op(["hold", "stopped", id]);
+        const hold = (stream) => host.op(["hold", "it", []], stream);
+        export const keep = () => Promise.all([hold(1), hold(2)]);
+        export const ask = () => hold(3).catch((error) => error.message);
+        export const reply = (head, body, id) => { host.send(3, id, "", 4); host.send(8, id); };
+        """,
+        {"hold": hold},
+        max_streams=2,
+    )
+
+    keeping = asyncio.ensure_future(isolate.dispatch(Event("keep")))
+    await asyncio.sleep(0)
+
+    reply = await isolate.dispatch(Event("ask"))
+
+    assert reply.head == "Too many streams are open; the limit is 2."
+    with pytest.raises(GuestThrew, match="Too many streams are open; the limit is 2"):
+        await isolate.dispatch(Event("reply"))
+    assert isolate.dead is None
+    assert 3 in stopped
+    keeping.cancel()
+    await isolate.aclose()
+
+
+def test_a_stack_is_cut_with_a_note() -> None:
+    fault = {"name": "Error", "message": "m" * 20_000, "stack": "s" * 100_000}
+
+    error = read_fault(json.dumps(fault).encode())
+
+    assert error.stack == "s" * 16_384 + "\n… (83616 characters more)"
+    assert error.text == "m" * 16_384 + "\n… (3616 characters more)"

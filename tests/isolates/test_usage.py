@@ -20,6 +20,15 @@ def test_kinds_of_ops_are_bounded_for_a_guest_makes_up_their_names() -> None:
     assert len(usage.ops) == 65
 
 
+def test_bindings_are_counted_by_their_type() -> None:
+    usage = Usage()
+    usage.count_op("kv:NOTES", "get")
+    usage.count_op("kv:PAGES", "get")
+    usage.count_op("fetch", "fetch")
+
+    assert usage.ops == {"kv.get": 2, "fetch.fetch": 1}
+
+
 async def test_an_isolate_notes_what_a_request_used(spawn: Spawn) -> None:
     async def store(_: Call) -> Answer:
         return Answer("value")

@@ -59,7 +59,7 @@ async def run(binding: AIBinding, daemon: FakeDaemon, cache_dir: Path) -> AsyncI
                 configuration={"bindings": BINDINGS, "vars": {}},
             )
             image = await host.build(guest, program, limits)
-            isolate = host.spawn(image, {"AI": binding, "GATE": gate}, limits, lambda _: None)
+            isolate = host.spawn(image, {"ai:AI": binding, "GATE": gate}, limits, lambda _: None)
             return await isolate.dispatch(Event("fetch", "GET http://worker.test/\n"))
 
         yield start

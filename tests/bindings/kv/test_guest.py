@@ -34,7 +34,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
 async def ask(cache_dir: Path, store: SQLiteStore) -> AsyncIterator[Ask]:
     extension = Script("belem:kv", files("belem.bindings.kv").joinpath("guest.js").read_text())
     guest = javascript(extensions=[extension])
-    capabilities = {"KV": KVNamespace(store, "id", clock=lambda: NOW)}
+    capabilities = {"kv:KV": KVNamespace(store, "id", clock=lambda: NOW)}
     worker = WORKER.read_text()
     async with Host(cache_dir) as host:
 

@@ -27,12 +27,14 @@
           `The binding "${spec.name}" has the type "${spec.type}", which this runtime does not know.`,
         );
       }
-      define(spec.name, factory(spec));
+      // Names of built-in capabilities have no colon: no binding can take the place of one.
+      define(spec.name, factory({ ...spec, capability: `${spec.type}:${spec.name}` }));
     }
   };
 
   const seam = {
-    // factory(spec) -> the object that a worker finds as env[spec.name]; spec is {name, type, …}.
+    // factory(spec) -> the object that a worker finds as env[spec.name]; spec is
+    // {name, type, capability, …}.
     defineBinding(type, factory) {
       if (factories.has(type)) throw new Error(`The binding type "${type}" is defined twice.`);
       factories.set(type, factory);
