@@ -118,6 +118,26 @@ _QUICKJS: Final = (
         "    jsc->replacer_func = JS_UNDEFINED;\n",
     ),
     Replacement(
+        "JSON.parse without a token for each piece: native/plain_parse.h",
+        "static JSValue JS_ParseJSON_internal(JSContext *ctx, const char *buf, size_t buf_len,\n",
+        '#include "plain_parse.h"\n'
+        "static JSValue JS_ParseJSON_internal(JSContext *ctx, const char *buf, size_t buf_len,\n",
+    ),
+    Replacement(
+        "where nobody asks for the text of each value",
+        "    JSValue val = JS_UNDEFINED;\n\n"
+        "    js_parse_init(ctx, s, buf, buf_len, filename, 1);\n"
+        "    if (json_next_token(s))\n",
+        "    JSValue val = JS_UNDEFINED;\n\n"
+        "    if (!pr) {\n"
+        "        val = parse_plain_json(ctx, buf, buf_len);\n"
+        "        if (!JS_IsUndefined(val))\n"
+        "            return val;\n"
+        "    }\n"
+        "    js_parse_init(ctx, s, buf, buf_len, filename, 1);\n"
+        "    if (json_next_token(s))\n",
+    ),
+    Replacement(
         "short decimals of numbers: native/quick_number.h",
         "static JSValue js_dtoa2(JSContext *ctx,\n",
         '#include "quick_number.h"\nstatic JSValue js_dtoa2(JSContext *ctx,\n',

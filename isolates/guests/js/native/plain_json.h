@@ -5,6 +5,7 @@
    the first value that is not plain, or lies deeper than cycles would ever let a writer come back
    from, all is begun anew the engine's own way. */
 
+/* So many frames fit into the margin of the C stack (exports.c), and so nothing checks it. */
 enum { JSON_DEEPEST = 64, JSON_SHAPES = 8, JSON_FIRST_UNITS = 256, JSON_FIRST_UNITS_MOST = 65536 };
 
 enum json_outcome { JSON_WRITTEN, JSON_NOT_PLAIN, JSON_FAILED };
