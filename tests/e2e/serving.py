@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
+from typing import TextIO
 
 import httpx
 
@@ -54,15 +55,29 @@ class Served:
         return subprocess.run(
             [BELEM, *arguments],
             cwd=self.folder,
-            env={
-                **os.environ,
-                "BELEM_HOST": f"http://127.0.0.1:{self.control_port}",
-                "BELEM_TOKEN_FILE": str(self.data / "token"),
-            },
+            env=self._environment,
             capture_output=True,
             text=True,
             timeout=120,
         )
+
+    @contextmanager
+    def tail(self, name: str, sink: TextIO) -> Generator[Popen[bytes], None, None]:
+        """Follow a worker into a file, as JSON."""
+        command = [BELEM, "tail", name, "--format", "json"]
+        with Popen(command, stdout=sink, stderr=subprocess.DEVNULL, env=self._environment) as tail:
+            try:
+                yield tail
+            finally:
+                tail.terminate()
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "BELEM_HOST": f"http://127.0.0.1:{self.control_port}",
+            "BELEM_TOKEN_FILE": str(self.data / "token"),
+        }
 
     def deploy(self, source: str, name: str = "hello") -> None:
         (self.folder / f"{name}.ts").write_text(source)

@@ -161,6 +161,22 @@ def test_metrics_add_up_over_the_processes_dead_ones_too(served: Served) -> None
         assert (first, _requests(served)) == (10, 20)
 
 
+@pytest.mark.parametrize("options", [("--processes", "2"), ("--isolation", "process")])
+def test_a_tail_hears_of_every_process(tmp_path: Path, options: tuple[str, ...]) -> None:
+    served = Served(tmp_path, free_port(), free_port(), options)
+    with served.serve():
+        served.deploy(SLOW.replace("700", "1"))
+        lines = tmp_path / "tail.jsonl"
+        with lines.open("w") as sink, served.tail("hello", sink) as tail:
+            wait_until(lambda: served.get("/").text == "slow" and lines.stat().st_size > 0)
+            heard = json.loads(lines.read_text().splitlines()[0])
+            tail.send_signal(signal.SIGINT)
+
+    assert heard["scriptName"] == "hello"
+    assert heard["outcome"] == "ok"
+    assert [log["message"] for log in heard["logs"]] == [["asked /"]]
+
+
 def test_settings_that_cannot_be_are_refused(tmp_path: Path) -> None:
     served = Served(tmp_path, free_port(), free_port(), ())
 

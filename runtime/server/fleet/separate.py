@@ -22,7 +22,7 @@ from belem.runtime.server.fleet.errors import ChannelBroken
 from belem.runtime.server.fleet.front import Front
 from belem.runtime.server.fleet.hardening import close_to_debuggers
 from belem.runtime.server.fleet.hop import Hop
-from belem.runtime.server.fleet.landlock import is_available
+from belem.runtime.server.fleet.landlock import files_to_run, is_available
 from belem.runtime.server.fleet.process import HostProcess
 from belem.runtime.server.fleet.tenant import TenantProcess, TenantSite, start_tenant
 from belem.runtime.server.fleet.tenants import TenantBounds, Tenants
@@ -94,8 +94,8 @@ class _Checked:
 async def separate(premises: Premises) -> AsyncGenerator[Plane, None]:
     """Serve the premises' data port; every worker runs in a process of its own."""
     close_to_debuggers()  # it has every tenant's secrets
-    if not is_available():
-        _log.warning("files_not_kept_apart", extra={"detail": "this system has no Landlock"})
+    if (why := _files_within_reach(premises)) is not None:
+        _log.warning("files_not_kept_apart", extra={"detail": why})
     async with contextlib.AsyncExitStack() as stack:
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="belem-hosts-")))
         store = await stack.enter_async_context(SQLiteStore(premises.kv_file))
@@ -117,6 +117,17 @@ async def separate(premises: Premises) -> AsyncGenerator[Plane, None]:
         ):
             workers = dict.fromkeys(sorted(plane.workers), True)
             yield Plane(SeparateStage(plane), workers, plane.invocations, plane.snapshots)
+
+
+def _files_within_reach(premises: Premises) -> str | None:
+    """Say why a tenant's process could open files that are none of its business, if it could."""
+    if not is_available():
+        return "this system has no Landlock"
+    for path in (premises.data, premises.token_file.resolve()):
+        for allowed in files_to_run():
+            if path.is_relative_to(allowed):
+                return f"{path} is in {allowed}, which every process reads to run"
+    return None
 
 
 class _Separate:
