@@ -15,9 +15,11 @@ __all__ = [
     "ScriptNotFound",
     "StoreFault",
     "TooManyTails",
+    "TooManyVariables",
     "UnknownBinding",
     "UploadTooLarge",
     "ValidationFailed",
+    "VariableTooLarge",
     "api_code",
 ]
 
@@ -80,6 +82,20 @@ class UploadTooLarge(ApiError):
     code: ClassVar[str] = "control/upload-too-large"
     status: ClassVar[int] = 413
     number: ClassVar[int] = 10027
+
+
+class VariableTooLarge(ApiError):
+    """A variable or secret is over the limit."""
+
+    code: ClassVar[str] = "control/variable-too-large"
+    number: ClassVar[int] = 10054
+
+
+class TooManyVariables(ApiError):
+    """The upload has more variables and secrets than a worker may have."""
+
+    code: ClassVar[str] = "control/too-many-variables"
+    number: ClassVar[int] = 10055
 
 
 class UnknownBinding(ApiError):

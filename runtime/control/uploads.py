@@ -13,10 +13,17 @@ from starlette.requests import Request
 from belem.runtime.control.errors import (
     ApiError,
     BadMetadata,
+    TooManyVariables,
     UnknownBinding,
     UploadTooLarge,
+    VariableTooLarge,
 )
 from belem.runtime.control.versions import Binding, Isolation, Upload
+from belem.runtime.project.settings import (
+    VARIABLE_LIMIT_BYTES,
+    VARIABLES_LIMIT,
+    variable_bytes,
+)
 from belem.sdk import Json
 
 __all__ = ["UPLOAD_LIMIT_BYTES", "parse_metadata", "read_upload"]
@@ -63,6 +70,7 @@ def parse_metadata(worker: str, metadata: Mapping[str, Json], modules: Mapping[s
             f"main_module is {main!r}; it must be one of the modules: {sorted(modules)[:20]}."
         )
     bindings, variables = _bindings(metadata.get("bindings"))
+    _check_variables(variables)
     date = metadata.get("compatibility_date", "")
     if not isinstance(date, str) or _DATE.fullmatch(date) is None:
         raise BadMetadata(f"compatibility_date is {date!r}; it must be a date such as 2026-11-01.")
@@ -78,6 +86,20 @@ def parse_metadata(worker: str, metadata: Mapping[str, Json], modules: Mapping[s
         subrequests=_limit(metadata.get("limits"), "subrequests", _SUBREQUESTS_LIMIT),
         isolation=_isolation(metadata.get("belem")),
     )
+
+
+def _check_variables(variables: Mapping[str, Json]) -> None:
+    """Hold variables and secrets to their number and sizes; no value is ever shown."""
+    if len(variables) > VARIABLES_LIMIT:
+        raise TooManyVariables(
+            f"There are {len(variables)} variables and secrets; the limit is {VARIABLES_LIMIT}."
+        )
+    for name, value in variables.items():
+        size_bytes = variable_bytes(value)
+        if size_bytes > VARIABLE_LIMIT_BYTES:
+            raise VariableTooLarge(
+                f"The variable {name} is {size_bytes} bytes; the limit is {VARIABLE_LIMIT_BYTES}."
+            )
 
 
 async def _metadata(form: FormData) -> Mapping[str, Json]:

@@ -10,12 +10,15 @@ from belem.runtime.project.declarations import read_env
 from belem.runtime.project.discovery import Found, discover, worker_name_from
 from belem.runtime.project.errors import ConfigError, ProjectNotFound
 from belem.runtime.project.settings import (
+    VARIABLE_LIMIT_BYTES,
+    VARIABLES_LIMIT,
     AIBinding,
     Binding,
     DevServer,
     Isolation,
     KVBinding,
     Limits,
+    variable_bytes,
 )
 from belem.runtime.project.unsupported import UNSUPPORTED_BINDINGS
 from belem.runtime.project.variables import Variables, read_variables
@@ -93,6 +96,7 @@ def _configured(
     if not main.is_file():
         raise ProjectNotFound(f"{config_path}: `main` is {main}, and there is no such file.")
     _refuse_clashes(config.bindings, variables)
+    _hold_to_limits({**config.vars, **variables.values})
     return Project(
         root=found.root,
         config_path=config_path,
@@ -126,6 +130,7 @@ def _bare(found: Found, today: str, watched: set[Path]) -> Project:
     variables = _variables(found.root, None, watched)
     bindings, warnings = _infer(main)
     _refuse_clashes(bindings, variables)
+    _hold_to_limits(variables.values)
     name = main.stem if main.stem != "index" else found.root.name
     return Project(
         root=found.root,
@@ -170,6 +175,20 @@ def _variables(root: Path, environment: str | None, watched: set[Path]) -> Varia
     variables = read_variables(root, environment)
     watched.update(variables.files)
     return variables
+
+
+def _hold_to_limits(variables: Mapping[str, Json]) -> None:
+    if len(variables) > VARIABLES_LIMIT:
+        raise ConfigError(
+            f"There are {len(variables)} variables and secrets; the limit is {VARIABLES_LIMIT}."
+        )
+    for name, value in variables.items():
+        size_bytes = variable_bytes(value)
+        if size_bytes > VARIABLE_LIMIT_BYTES:
+            raise ConfigError(
+                f"The variable `{name}` is {size_bytes} bytes; the limit is "
+                f"{VARIABLE_LIMIT_BYTES}. Larger data fits in KV or in a module."
+            )
 
 
 def _refuse_clashes(bindings: tuple[Binding, ...], variables: Variables) -> None:

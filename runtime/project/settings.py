@@ -1,9 +1,26 @@
 """What a project may be told, as values."""
 
+import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["AIBinding", "Binding", "DevServer", "Isolation", "KVBinding", "Limits"]
+from belem.sdk import Json
+
+__all__ = [
+    "VARIABLES_LIMIT",
+    "VARIABLE_LIMIT_BYTES",
+    "AIBinding",
+    "Binding",
+    "DevServer",
+    "Isolation",
+    "KVBinding",
+    "Limits",
+    "variable_bytes",
+]
+
+VARIABLES_LIMIT = 128
+"""Variables and secrets of a worker together, as on Workers; and how large each may be."""
+VARIABLE_LIMIT_BYTES = 5 * 1024
 
 Isolation: TypeAlias = Literal["shared", "request"]
 
@@ -40,3 +57,9 @@ class Limits:
 
     cpu_ms: int | None = None
     subrequests: int | None = None
+
+
+def variable_bytes(value: Json) -> int:
+    """Return the size of a variable: of its text, or of what is no text as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return len(text.encode("utf-8", "replace"))

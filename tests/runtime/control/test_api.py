@@ -14,6 +14,8 @@ from tests.runtime.control.stages import HELLO, FakeStage
 TOKEN = "a-token-for-these-tests"
 SCRIPTS = "/client/v4/accounts/any/workers/scripts"
 METADATA: dict[str, object] = {"main_module": "worker.js", "compatibility_date": "2026-11-01"}
+SECRET = {"name": "A", "type": "secret_text", "text": "s"}
+DATA = {"name": "A", "type": "json"}
 
 
 @pytest.fixture
@@ -147,6 +149,9 @@ async def test_source_maps_are_taken_and_dropped(
             },
             10056,
         ),
+        ({**METADATA, "bindings": [{**SECRET, "text": "é" * 2_561}]}, 10054),
+        ({**METADATA, "bindings": [{**DATA, "json": ["x" * 5_120]}]}, 10054),
+        ({**METADATA, "bindings": [{**SECRET, "name": f"N{n}"} for n in range(129)]}, 10055),
         ({**METADATA, "limits": {"cpu_ms": 0}}, 10001),
         ({**METADATA, "limits": {"cpu_ms": True}}, 10001),
         ({**METADATA, "limits": {"cpu_ms": 300_001}}, 10001),

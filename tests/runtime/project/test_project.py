@@ -235,3 +235,23 @@ def test_an_error_names_the_files_to_watch(write: WriteFiles) -> None:
         load_project(root, now=NOW)
 
     assert root / "wrangler.json" in caught.value.watched
+
+
+@pytest.mark.parametrize(
+    ("variables", "secrets", "problem"),
+    [
+        ({"A": "é" * 2_561}, "", r"variable `A` is 5122 bytes; the limit is 5120\."),
+        ({"A": ["x" * 5_120]}, "", r"variable `A` is 5124 bytes"),
+        ({}, f"TOKEN={'s' * 5_121}", r"variable `TOKEN` is 5121 bytes"),
+        ({f"N{n}": n for n in range(128)}, "ONE_MORE=1", r"129 variables and secrets; the limit"),
+    ],
+)
+def test_variables_are_held_to_their_number_and_sizes(
+    write: WriteFiles, variables: object, secrets: str, problem: str
+) -> None:
+    root = write({"wrangler.json": config(vars=variables), "a.js": HANDLER, ".dev.vars": secrets})
+
+    with pytest.raises(ConfigError, match=problem) as caught:
+        load_project(root, now=NOW)
+
+    assert "sss" not in str(caught.value)
