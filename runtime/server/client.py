@@ -1,7 +1,7 @@
 """One client's side of an exchange: what it sends, what it gets, and the news that it went away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from types import TracebackType
 from typing import Any, Final
 
@@ -9,7 +9,10 @@ from belem.runtime.server.body import BodyBuffer, body_too_slow
 from belem.runtime.server.errors import BodyTooLarge, ClientGone
 from belem.runtime.server.requests import BodyPlan, RequestLimits
 
-__all__ = ["Client", "Message", "Receive", "Send"]
+__all__ = ["ABORT", "Client", "Message", "Receive", "Send", "abort"]
+
+# An ASGI extension of ours: drops the connection, and whatever waits in it for the client.
+ABORT: Final = "belem.abort"
 
 # ASGI messages are untyped dictionaries; `Client` is the one place that reads and writes them.
 Message = MutableMapping[str, Any]
@@ -157,3 +160,14 @@ class Client:
             if isinstance(failure, ClientGone) and self._owner is not None:
                 self._gone = True
                 self._owner.cancel()
+
+
+def abort(scope: Mapping[str, Any]) -> Callable[[], None]:
+    """Return what drops a scope's connection; nothing, on a server that cannot."""
+    extensions: Mapping[str, Mapping[str, Any]] = scope.get("extensions") or {}
+    call: Callable[[], None] = extensions.get(ABORT, {}).get("call", _nothing)
+    return call
+
+
+def _nothing() -> None:
+    return None

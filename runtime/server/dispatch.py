@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from belem.isolates import Event, GuestThrew, Isolate, IsolateLost, Reply
-from belem.runtime.server.client import Client, Receive, Send
+from belem.runtime.server.budget import Budget, Lease
+from belem.runtime.server.client import Client, Receive, Send, abort
 from belem.runtime.server.direct import Connection, DirectExchange
 from belem.runtime.server.errors import BadReply, ClientGone, NoSuchWorker, ResponseBroken
 from belem.runtime.server.failures import Outcome, describe
@@ -106,11 +107,13 @@ class Dispatch:
         on_request: Callable[[RequestEvent], None],
         explain: Explain | None = None,
         limits: RequestLimits | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._router = router
         self._on_request = on_request
         self._explain = explain
         self._limits = limits or RequestLimits()
+        self._budget = budget or Budget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -160,6 +163,7 @@ class Dispatch:
             await work
         except ClientGone:
             outcome = Outcome.CANCELED
+            abort(exchange.scope)()  # one that only stopped reading would keep what waits for it
         except asyncio.CancelledError:
             outcome = Outcome.CANCELED
             raise
@@ -205,20 +209,51 @@ class Dispatch:
             await exchange.client.start(head.status, headers)
             if body is None or isinstance(body, bytes):
                 bodiless = is_head or head.status in NULL_BODY_STATUSES
-                await _send_whole(exchange.client, b"" if body is None or bodiless else body)
+                await self._send_whole(exchange, b"" if body is None or bodiless else body)
                 complete = True
             elif is_head or head.status in NULL_BODY_STATUSES:
                 await exchange.client.finish()
             else:
-                async for chunk in body:
-                    if chunk:  # an empty chunk would end a chunked body
-                        await exchange.client.write(chunk)
-                await exchange.client.finish()
+                await self._send_stream(exchange, body)
                 complete = True
         finally:
             # Tells the guest to stop producing; nothing to tell when it has finished.
             if not complete:
                 await reply.aclose()
+
+    async def _send_whole(self, exchange: _Exchange, body: bytes) -> None:
+        """Send a body at the client's pace, and on the budget's account if it may take long."""
+        client = exchange.client
+        if len(body) <= _PIECE_BYTES:
+            await client.finish(body)
+            return
+        lease = self._hold(exchange, len(body))
+        try:
+            last = (len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
+            for start in range(0, last, _PIECE_BYTES):
+                await client.write(body[start : start + _PIECE_BYTES])
+                lease.moved()
+            await client.finish(body[last:])
+        finally:
+            lease.release()
+
+    async def _send_stream(self, exchange: _Exchange, body: AsyncIterator[bytes]) -> None:
+        client = exchange.client
+        lease = self._hold(exchange, 0)
+        try:
+            async for chunk in body:
+                if chunk:  # an empty chunk would end a chunked body
+                    lease.resize(len(chunk))
+                    await client.write(chunk)
+                    lease.moved()
+                    lease.resize(0)
+            await client.finish()
+        finally:
+            lease.release()
+
+    def _hold(self, exchange: _Exchange, held_bytes: int) -> Lease:
+        name = exchange.target.name if exchange.target is not None else ""
+        return self._budget.take(name, held_bytes, abort(exchange.scope))
 
     async def _fail(self, exchange: _Exchange, error: BaseException) -> Outcome:
         if exchange.client.response_started:
@@ -261,14 +296,6 @@ class Dispatch:
 
     def _report_direct(self, exchange: DirectExchange) -> None:
         self._report(exchange, exchange.outcome, None)
-
-
-async def _send_whole(client: Client, body: bytes) -> None:
-    """Send a body at the client's pace: one that stops reading must not keep it all for ever."""
-    last = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
-    for start in range(0, last, _PIECE_BYTES):
-        await client.write(body[start : start + _PIECE_BYTES])
-    await client.finish(body[last:])
 
 
 def _framing(

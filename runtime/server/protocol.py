@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from belem.isolates import Reply
-from belem.runtime.server.client import Receive, Send
+from belem.runtime.server.client import ABORT, Receive, Send
 from belem.runtime.server.direct import Connection, DirectExchange
 from belem.runtime.server.requests import Scope
 
@@ -74,12 +74,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._direct = cast(DirectApp, app) if hasattr(app, "begin") else None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
+        self._extensions: dict[str, dict[object, object]] = {}  # as ASGI types them
         self._leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         """Give the first request's head its time."""
         super().connection_made(transport)
         self._head_timer = self.loop.call_later(_HEAD_TIMEOUT_SECONDS, self._refuse, _TOO_SLOW)
+        self._extensions = {ABORT: {"call": transport.abort}}
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, and refuse a head that is too long or too slow."""
@@ -136,6 +138,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             "root_path": "",
             "headers": self.headers,
         }
+        self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Drop trailers: uvicorn would add them to the headers of the running request."""
