@@ -152,6 +152,44 @@ _QUICKJS: Final = (
         "    }\n"
         "    len_max = js_dtoa_max_len(d, radix, n_digits, flags);\n",
     ),
+    Replacement(
+        "template literals and map(): native/quick_concat.h",
+        "static JSValue js_array_every(JSContext *ctx, JSValueConst this_val,\n",
+        '#include "quick_concat.h"\n'
+        "static JSValue js_array_every(JSContext *ctx, JSValueConst this_val,\n",
+    ),
+    Replacement(
+        "what map() returns",
+        "                if (JS_DefinePropertyValueInt64(ctx, ret, k, res,\n"
+        "                                                JS_PROP_C_W_E | JS_PROP_THROW) < 0)\n",
+        "                if (define_next_element(ctx, ret, k, res) < 0)\n",
+    ),
+    Replacement(
+        "template literals with integers in them",
+        "    char *d;\n\n"
+        "    if (JS_TAG_STRING != JS_VALUE_GET_TAG(this_val))\n"
+        "        goto slow_path;\n",
+        "    char *d;\n\n"
+        "    r = quick_concat(ctx, this_val, argc, argv);\n"
+        "    if (!JS_IsUndefined(r))\n"
+        "        return r;\n"
+        "    if (JS_TAG_STRING != JS_VALUE_GET_TAG(this_val))\n"
+        "        goto slow_path;\n",
+    ),
+    Replacement(
+        "replacing with a regular expression: native/quick_replace.h",
+        "static JSValue js_regexp_Symbol_replace(JSContext *ctx, JSValueConst this_val,\n",
+        '#include "quick_replace.h"\n'
+        "static JSValue js_regexp_Symbol_replace(JSContext *ctx, JSValueConst this_val,\n",
+    ),
+    Replacement(
+        "that nobody has changed",
+        "    string_buffer_init(ctx, b, 0);\n    value_buffer_init(ctx, results);\n",
+        "    res = quick_replace(ctx, rx, argv[0], rep);\n"
+        "    if (!JS_IsUndefined(res))\n"
+        "        return res;\n"
+        "    string_buffer_init(ctx, b, 0);\n    value_buffer_init(ctx, results);\n",
+    ),
     # The rest is explained in native/stack_charge.h.
     Replacement(
         "charge each checked frame some stack",
