@@ -1,6 +1,7 @@
 """Events in, replies out: handlers, ctx, env and the life of a request."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -222,7 +223,8 @@ async def test_bindings_are_made_by_their_type(js: JavaScript) -> None:
     async with js.worker(source, configuration=configuration, extensions=[extension]) as worker:
         answer = await worker.fetch()
 
-    assert answer.text == '[{"name":"THING","type":"thing","id":"7"},["V","THING"],false]'
+    spec = {"name": "THING", "type": "thing", "id": "7", "capability": "thing:THING"}
+    assert json.loads(answer.text) == [spec, ["V", "THING"], False]
 
 
 async def test_an_unknown_binding_type_fails_clearly(js: JavaScript) -> None:
