@@ -102,32 +102,30 @@ class Accounts:
 
     def charge_evenly(self, owners: Sequence[int], cpu_seconds: float) -> frozenset[int]:
         """Charge a short step; return the requests that are over their limit, or nobody."""
+        live, limit_seconds = self._live(), self._limit_seconds
         share = cpu_seconds / len(owners)
-        if len(owners) == 1:  # most steps of most isolates
-            return self._charge(owners[0], share)
-        over: frozenset[int] = frozenset()
+        over: frozenset[int] = _NONE
         for owner in owners:
-            found = self._charge(owner, share)
-            if found:
-                over |= found
+            reply = live.get(owner)
+            if reply is None:
+                over |= self._charge_nobody(share)
+            else:
+                usage = reply.usage
+                usage.cpu_seconds += share
+                if usage.cpu_seconds > limit_seconds:
+                    over |= {owner}
         return over
 
     def charge_metered(self, meter: Meter) -> frozenset[int]:
         """Charge a long step, as `charge_evenly`."""
-        over: frozenset[int] = frozenset()
+        over: frozenset[int] = _NONE
         for owner, share in meter.shares.items():
-            over |= self._charge(owner, share)
+            over |= self.charge_evenly((owner,), share)
         return over
 
-    def _charge(self, owner: int, cpu_seconds: float) -> frozenset[int]:
-        reply = self._live().get(owner)
-        if reply is None:
-            self._unowned_seconds = self._unowned() + cpu_seconds
-            is_over = self._unowned_seconds > self._limit_seconds
-            return _ONLY_NOBODY if is_over else _NONE
-        usage = reply.usage
-        usage.cpu_seconds += cpu_seconds
-        return frozenset((owner,)) if usage.cpu_seconds > self._limit_seconds else _NONE
+    def _charge_nobody(self, cpu_seconds: float) -> frozenset[int]:
+        self._unowned_seconds = self._unowned() + cpu_seconds
+        return _ONLY_NOBODY if self._unowned_seconds > self._limit_seconds else _NONE
 
     def _unowned(self) -> float:
         now = self._now()

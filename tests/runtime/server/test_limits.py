@@ -94,7 +94,9 @@ async def at(
     url = f"http://127.0.0.1:{listener.port}"
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
         served = At(client, worker)
-        dispatch = Dispatch(lambda *_: Route(worker), on_request=served.report, limits=limits)
+        dispatch = Dispatch(
+            lambda host, path: Route(worker), on_request=served.report, limits=limits
+        )
         async with worker, serving(dispatch, listener, drain_seconds=1):
             yield served
 

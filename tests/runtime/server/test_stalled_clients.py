@@ -43,7 +43,7 @@ async def test_the_longest_stalled_are_cut_and_who_reads_is_served(
         events.append(event)
         reported.release()
 
-    dispatch = Dispatch(lambda *_: Route(target), on_request=on_request, budget=budget)
+    dispatch = Dispatch(lambda host, path: Route(target), on_request=on_request, budget=budget)
     listener = bind("127.0.0.1", 0)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(serving(dispatch, listener, drain_seconds=1))
