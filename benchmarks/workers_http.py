@@ -1,6 +1,6 @@
 """Workers of several kinds through HTTP, each beside the same file in workerd, in one run.
 
-    python -m benchmarks.workers_http [--seconds N] [--rounds N]
+    python -m benchmarks.workers_http [--seconds N] [--rounds N] [--case NAME]
 
 A hello with 32 and with 64 connections, JSON of 10 kB, a template of 6 kB, and a hello for which
 each request has an isolate of its own. A read from KV has no peer: workerd alone has no KV.
@@ -91,15 +91,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--case", help="only the workers whose name contains this")
     options = parser.parse_args()
+    cases = [case for case in CASES if options.case is None or options.case in case.name]
     table = Table(title="workers through HTTP, one core")
     for heading in ("worker", "requests/s", "workerd", "ratio", "p99 ms", "CPU us", "CPU ratio"):
         table.add_column(heading, justify="left" if heading == "worker" else "right")
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        homes = [project(folder, number, case) for number, case in enumerate(CASES)]
+        homes = [project(folder, number, case) for number, case in enumerate(cases)]
         with belem(folder, *homes) as ours:
-            for case, home in zip(CASES, homes, strict=True):
+            for case, home in zip(cases, homes, strict=True):
                 here = Target(ours.port, ours.pid, f"/{home.name}/")
                 with contextlib.ExitStack() as stack:
                     peer = None

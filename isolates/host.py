@@ -3,7 +3,6 @@
 import asyncio
 import heapq
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +13,9 @@ from typing import Final, Self
 from weakref import WeakKeyDictionary
 
 from belem.isolates.cache import CodeCache
-from belem.isolates.calls import OverCpu, call
 from belem.isolates.capability import Capability
 from belem.isolates.errors import (
     IsolateBusy,
-    IsolateLost,
     MemoryLimitExceeded,
     ending,
 )
@@ -30,6 +27,7 @@ from belem.isolates.isolate import Isolate
 from belem.isolates.limits import Limits
 from belem.isolates.patch import NO_PATCH, Patch, runs
 from belem.isolates.pressure import MemoryPressure
+from belem.isolates.rewind import Rewinder
 from belem.isolates.scheduler import Scheduler
 from belem.isolates.wasm import (
     Engine,
@@ -37,14 +35,12 @@ from belem.isolates.wasm import (
     Instance,
     Module,
     Ticker,
-    Trapped,
     WasmError,
 )
 
 __all__ = ["Host"]
 
 _log: Final = logging.getLogger("belem.isolates")
-_SEED_BYTES: Final = 32
 _MANY_SPAWNS: Final = 16  # after so many of one image, it is worth a memory of its own
 _EVICTED_AT_ONCE: Final = 16
 _LOOK_EVERY_SECONDS: Final = 1.0  # at how much memory is free
@@ -141,7 +137,7 @@ class Host:
             raise IsolateBusy(f"The host runs {len(self._isolates)} isolates, its limit.")
         loop = asyncio.get_running_loop()
         try:
-            instance = self._instance(image, limits, loop)
+            instance = self._pristine(image, self._start(image, loop), limits.memory_bytes)
         except WasmError as error:
             raise IsolateBusy(f"No isolate can be started: {error}") from error
         isolate = Isolate(
@@ -153,6 +149,21 @@ class Host:
         if self._looking is None:
             self._looking = loop.call_later(self._look_every_seconds, self._look, loop)
         return isolate
+
+    def renew(self, isolate: Isolate) -> bool:
+        """Make an idle isolate as fresh as a new one; end it, and say so, if that cannot be done.
+
+        It cannot if its memory has grown, if anything that it began is not over, or if the system
+        does not tell what it wrote.
+        """
+        try:
+            renewed = isolate.renew(partial(self._rewind, isolate.image))
+        except WasmError:  # no memory for the one that others are compared to
+            _log.exception("isolate_not_renewed")
+            renewed = False
+        if not renewed:
+            isolate.end()
+        return renewed
 
     async def aclose(self) -> None:
         """End every isolate, then free the engine. Safe to call twice."""
@@ -173,6 +184,9 @@ class Host:
         self._images.close()
         self._scheduler.close()
         self._ticker.close()
+        for start in self._starts.values():
+            if start.rewinder is not None:
+                start.rewinder.close()
         self._starts.clear()
         self._engine.close()
 
@@ -215,21 +229,27 @@ class Host:
         if self._closed:
             raise RuntimeError("The host is closed.")
 
-    def _instance(self, image: Image, limits: Limits, loop: asyncio.AbstractEventLoop) -> Instance:
-        start = self._start(image, loop)
+    def _pristine(self, image: Image, start: "_Start", memory_limit_bytes: int) -> Instance:
+        """Return an instance in which nothing has run."""
         instance = Instance(
-            self._engine, image.code, start.memory, memory_limit_bytes=limits.memory_bytes
+            self._engine, image.code, start.memory, memory_limit_bytes=memory_limit_bytes
         )
         try:
             if start.patch:
                 instance.grow_to(image.memory_bytes)
                 for address, content in runs(start.patch):
                     instance.write(address, content)
-            self._seed(instance, image, loop)
         except BaseException:
             instance.close()
             raise
         return instance
+
+    def _rewind(self, image: Image, instance: Instance) -> bool:
+        start = self._starts[image]
+        if start.rewinder is None:
+            limit_bytes = image.memory_bytes
+            start.rewinder = Rewinder(self._pristine(image, start, limit_bytes))
+        return start.rewinder.rewind(instance)
 
     def _start(self, image: Image, loop: asyncio.AbstractEventLoop) -> "_Start":
         """Return what to start from; have it made cheaper for an image that is used much."""
@@ -242,15 +262,6 @@ class Host:
             making.add_done_callback(partial(_take, start))
         return start
 
-    def _seed(self, instance: Instance, image: Image, loop: asyncio.AbstractEventLoop) -> None:
-        """Give a restored guest randomness of its own, unlike its image's other copies."""
-        self._ticker.touch(loop)
-        instance.write(image.inbox_address, os.urandom(_SEED_BYTES))
-        try:
-            call(instance, instance.seed, _SEED_BYTES)
-        except (Trapped, OverCpu) as error:
-            raise IsolateLost("seed", str(error)) from error
-
 
 @dataclass(slots=True)
 class _Start:
@@ -259,6 +270,7 @@ class _Start:
     memory: Module
     patch: Patch
     spawned: int = 0
+    rewinder: Rewinder | None = None  # made by the first isolate that is renewed
 
 
 def _take(start: _Start, making: asyncio.Future[Module]) -> None:
@@ -268,3 +280,6 @@ def _take(start: _Start, making: asyncio.Future[Module]) -> None:
         _log.error("image_memory_failed", exc_info=error)
         return
     start.memory, start.patch = making.result(), NO_PATCH
+    if start.rewinder is not None:
+        start.rewinder.close()
+        start.rewinder = None

@@ -10,6 +10,7 @@ then dead. `dead` is set before any request is failed, so whoever is woken sees 
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -42,6 +43,8 @@ from belem.sdk.errors import BelemError
 __all__ = ["Isolate"]
 
 _log: Final = logging.getLogger("belem.isolates")
+_SEED_BYTES: Final = 32
+_FIRST_REQUEST: Final = 1  # its id
 _BATCH_BYTES: Final = 1 << 20
 _GROWN_BYTES: Final = 4 << 20  # unmapping more than this would hold up the loop
 _PART_RECORDS: Final = 100  # more than most steps send
@@ -73,30 +76,39 @@ class Isolate:
         self.cpu_ms = 0.0
         self.steps = 0
         self.worn = False  # its memory is nearly full, and never shrinks: better a new isolate
-        self.idle_since = loop.time()  # when the last request had settled
         self.on_idle: Callable[[Isolate], None] | None = None  # called then, in a turn of its own
         self._instance = instance
+        self._capabilities = capabilities
         self._limits = limits
+        self._log = log
         self._worn_bytes = limits.memory_bytes - limits.memory_bytes // 10
         self._scheduler = scheduler
         self._ticker = ticker
         self._ended = ended
         self._loop = loop
+        self._long_step: Step | None = None
+        self._freed: asyncio.Future[None] | None = None  # made only if a thread has to let go first
+        self._tasks = Tasks(loop)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Make what belongs to one life of the guest's memory."""
+        loop, limits, image = self._loop, self._limits, self.image
+        self.idle_since = loop.time()  # when the last request had settled
         self._room = Inbox(image.inbox_address, image.inbox_capacity)
-        self._records: list[bytes] = []  # what the next step takes, and whom each record is for
-        self._owners: list[int] = []
+        # What the next step takes, and whom each record is for. A guest that is restored is to be
+        # unlike its image's other copies: the first request pays for that.
+        self._records = [pack(ToGuest.SEED, 0, Type.BYTES, os.urandom(_SEED_BYTES))]
+        self._owners = [_FIRST_REQUEST]
         self._later: list[bytes] = []  # what goes with the next step but is no reason for one
         self._busy = False
         self._step_owners: list[int] = []
-        self._long_step: Step | None = None
-        self._freed: asyncio.Future[None] | None = None  # made only if a thread has to let go first
-        self._logs = Logs(log, limits.log_bytes)
-        self._tasks = Tasks(loop)
+        self._logs = Logs(self._log, limits.log_bytes)
         self._streams = Streams(
             self._tasks, self._post, self._look_if_hung_soon, limit=limits.max_streams
         )
         self._ops = Ops(
-            capabilities, limits, self._tasks, self._streams, self._post, self._later.append,
+            self._capabilities, limits, self._tasks, self._streams, self._post, self._later.append,
             self._queued_bytes, loop,
         )  # fmt: skip
         self._requests = Requests(
@@ -154,6 +166,23 @@ class Isolate:
         if event.on_sent is not None:
             event.on_sent(reply)
         return reply
+
+    def renew(self, rewind: Callable[[Instance], bool]) -> bool:
+        """Become as fresh as a new isolate, if nothing of this one's life is left on the host.
+
+        `rewind` puts the guest's memory back, or says that it cannot. After false the isolate has to
+        be ended.
+        """
+        if self.dead is not None or self._busy or self._requests.live:
+            return False
+        # What still runs could speak of the old life to the new one.
+        if self._tasks or self._ops or self._streams or not rewind(self._instance):
+            return False
+        self.cpu_ms = 0.0
+        self.steps = 0
+        self.worn = False
+        self._begin()
+        return True
 
     def end(self) -> None:
         """End the isolate; what it began with the host is cancelled. Safe to call twice."""

@@ -233,6 +233,10 @@ class Streams:
         self._limit = limit
         self._last_inbound = 0
 
+    def __bool__(self) -> bool:
+        """Say whether any is open."""
+        return bool(self.inbound or self.outbound)
+
     @property
     def waiting_for_host(self) -> bool:
         """Say whether any stream will move without the guest doing anything."""

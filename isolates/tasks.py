@@ -25,6 +25,10 @@ class Tasks:
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
 
+    def __bool__(self) -> bool:
+        """Say whether any is running."""
+        return bool(self._running)
+
     def start(
         self, work: Coroutine[Any, Any, None]
     ) -> asyncio.Task[None]:  # Any: what Coroutine wants

@@ -50,6 +50,7 @@ class ToGuest(IntEnum):
     CANCEL = 7  # id: request. The client went away: abort its signal, cancel its response stream
     ACK = 8  # id: outbound stream. JSON number: bytes that the host has consumed
     STOP = 9  # id: outbound stream. The reader is gone: cancel the stream
+    SEED = 10  # id: 0. BYTES: 32 of entropy, before all else in a memory that was restored
 
 
 class ToHost(IntEnum):

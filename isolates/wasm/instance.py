@@ -13,7 +13,7 @@ Rules of wasmtime that this module keeps (each breaks the process, not the reque
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import wasmtime
@@ -70,12 +70,13 @@ class Instance:
 
     __slots__ = (
         "_base", "_context", "_current", "_error", "_future", "_instance", "_memory", "_memory_ref",
-        "_size", "_store", "_trap", "inbox", "seed", "step",
+        "_size", "_store", "_trap", "image", "inbox", "step",
     )  # fmt: skip
 
     def __init__(
         self, engine: Engine, code: Module, image: Module, *, memory_limit_bytes: int
     ) -> None:
+        self.image = image  # what its memory began as
         store = self._store = wasmtime.Store(engine.native)
         store.set_limits(memory_size=memory_limit_bytes, instances=2, tables=1, memories=1)
         context = self._context = context_of(store)
@@ -104,7 +105,6 @@ class Instance:
         raw.wasmtime_context_epoch_deadline_async_yield_and_update(context, SLICE_TICKS)
         self.step = self.function(b"belem_step", (_I32, _I64), _I64)
         self.inbox = self.function(b"belem_inbox", (_I32,), _I32)
-        self.seed = self.function(b"belem_seed", (_I32,), None)
 
     def function(self, name: bytes, kinds: tuple[int, ...], result: int | None) -> Function:
         """Return an exported function; raise `WasmError` if there is none of that name."""
@@ -150,6 +150,20 @@ class Instance:
                 f"an address of {address} with {length} bytes in {self._size} bytes of memory"
             )
         return _string_at(self._base + address, length)
+
+    @property
+    def base(self) -> int:
+        """Return where in this process the memory begins. It never moves."""
+        return self._base
+
+    def copy_from(self, other: "Instance", spans: Iterable[tuple[int, int]]) -> None:
+        """Make parts of the memory the same as the other's, each from an address to another."""
+        size = min(self._size, other._size)
+        target, source = self._base, other._base
+        for start, end in spans:
+            if not 0 <= start <= end <= size:
+                raise ValueError(f"{start} to {end} is not in both memories, of {size} bytes")
+            _memmove(target + start, source + start, end - start)
 
     def write(self, address: int, data: bytes) -> None:
         """Copy into guest memory; raise `Trapped` if any of it would be out of bounds."""

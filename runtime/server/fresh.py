@@ -26,12 +26,12 @@ class FreshPool(Pool):
         self._filling = False
 
     def _pick(self) -> Isolate:
-        self._forget_dead()
-        serving = len(self._isolates) - len(self._ready)
-        if serving >= self._bounds.requests:
-            raise self._refusal(serving)
+        if self._serving >= self._bounds.requests:
+            self._forget_dead()
+            if self._serving >= self._bounds.requests:
+                raise self._refusal(self._serving)
         while self._ready:
-            isolate = self._ready.popleft()
+            isolate = self._ready.pop()  # the one used last: what it needs is in the CPU's caches
             if isolate.dead is None:  # else the host needed the room
                 break
         else:
@@ -39,8 +39,22 @@ class FreshPool(Pool):
         self._fill_later()
         return isolate
 
+    @property
+    def _serving(self) -> int:
+        """How many have a request, and those that died and are not forgotten yet."""
+        return len(self._isolates) - len(self._ready)
+
     def _rested(self, isolate: Isolate) -> None:
-        self._end(isolate)
+        if len(self._ready) >= self._bounds.kept:
+            self._end(isolate)
+        elif self._host.renew(isolate):
+            self._ready.append(isolate)
+        else:
+            self._isolates.pop(isolate, None)
+
+    def _forget_dead(self) -> None:
+        super()._forget_dead()
+        self._ready = deque(isolate for isolate in self._ready if isolate.dead is None)
 
     def _fill_later(self) -> None:
         if not self._filling:
@@ -55,7 +69,7 @@ class FreshPool(Pool):
         if self._closed or full:
             return
         try:
-            self._ready.append(self._spawn())
+            self._ready.appendleft(self._spawn())
         except IsolateBusy:
             return
         self._fill_later()

@@ -21,7 +21,10 @@ class PoolBounds:
     busy_at: int = 64  # requests in flight in one isolate
     isolates: int = 8  # that share requests
     requests: int = 4096  # in flight in the whole pool; more are refused at once
-    ready: int = 4  # fresh isolates in stock, for a worker that has one for each request
+    # For a worker that has a fresh isolate for each request: how many are in stock at least, and
+    # how many that could be used again are kept.
+    ready: int = 4
+    kept: int = 64
     idle_seconds: float = 60.0  # until an isolate without requests is ended
 
 
@@ -63,7 +66,7 @@ class Pool(ABC):
         self._bounds = bounds or PoolBounds()
         self._host = host
         self._log = log
-        self._isolates: list[Isolate] = []
+        self._isolates: dict[Isolate, None] = {}  # in the order in which they started
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -109,7 +112,7 @@ class Pool(ABC):
         self._closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
-        isolates, self._isolates = self._isolates, []
+        isolates, self._isolates = self._isolates, {}
         for isolate in isolates:
             await isolate.aclose()
         await self.revision.aclose()
@@ -120,7 +123,7 @@ class Pool(ABC):
             revision.image, revision.capabilities, limits=revision.limits, log=self._log
         )
         isolate.on_idle = self._rested
-        self._isolates.append(isolate)
+        self._isolates[isolate] = None
         if self._sweeping is None:
             self._sweep_later()
         return isolate
@@ -132,10 +135,10 @@ class Pool(ABC):
 
     def _end(self, isolate: Isolate) -> None:
         isolate.end()
-        self._isolates.remove(isolate)
+        self._isolates.pop(isolate, None)
 
     def _forget_dead(self) -> None:
-        self._isolates = [isolate for isolate in self._isolates if isolate.dead is None]
+        self._isolates = {isolate: None for isolate in self._isolates if isolate.dead is None}
 
     def _sweep_later(self) -> None:
         loop = asyncio.get_running_loop()

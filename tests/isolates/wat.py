@@ -5,6 +5,7 @@ from pathlib import Path
 import wasmtime
 
 from belem.isolates import Guest
+from belem.sdk.abi import ToGuest
 
 INBOX = 65536
 OUTBOX = 131072
@@ -29,6 +30,15 @@ ECHO = f"""
           (i64.extend_i32_u (i32.add (local.get $length) (i32.const 32))))
 """
 
+# What is to be random, these guests take from nobody: the rest of the batch is what they look at.
+SEED_BYTES = 48
+UNSEEDED = f"""
+  (if (i32.eq (i32.load (i32.const {INBOX})) (i32.const {ToGuest.SEED:d}))
+    (then
+      (local.set $bytes (i32.sub (local.get $bytes) (i32.const {SEED_BYTES})))
+      (memory.copy (i32.const {INBOX}) (i32.const {INBOX + SEED_BYTES}) (local.get $bytes))))
+"""
+
 # Lets the configure event pass; what follows runs for every later step.
 AFTER_CONFIGURE = f"""
   (if (i32.eqz (i32.load (i32.const {INBOX + 4}))) (then (return (i64.const 0))))
@@ -38,7 +48,6 @@ AFTER_CONFIGURE = f"""
 def wasm(
     step: str = ECHO,
     *,
-    seed: str = "",
     inbox: str = f"(i32.const {INBOX})",
     load: str = "(i64.const 0)",
     extra: str = "",
@@ -51,10 +60,12 @@ def wasm(
   (func (export "belem_init") (param i32 i32))
   (func (export "belem_inbox") (param $bytes i32) (result i32) {inbox})
   (func (export "belem_load") (param i32 i32 i32) (result i64) {load})
-  (func (export "belem_seed") (param i32) {seed})
   (func (export "belem_collect"))
   (func (export "belem_heap_bytes") (result i32) (i32.const 0))
-  (func (export "belem_step") (param $bytes i32) (param $now i64) (result i64) {step})
+  (func $step (param $bytes i32) (param $now i64) (result i64) {step})
+  (func (export "belem_step") (param $bytes i32) (param $now i64) (result i64)
+    {UNSEEDED}
+    (call $step (local.get $bytes) (local.get $now)))
   {extra})""")
     )
 

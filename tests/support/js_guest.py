@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from wasmtime import Engine, Func, Instance, Memory, Module, Store
 
-from belem.sdk.abi import RECORD, ToHost, Type
+from belem.sdk.abi import RECORD, ToGuest, ToHost, Type
 from belem.sdk.ops import Json
 
 __all__ = ["JsGuest", "Record", "record"]
@@ -45,14 +45,11 @@ class JsGuest:
         *,
         stack_bytes: int = 256 << 10,
         memory_bytes: int = 64 << 20,
-        seed_before: bytes = b"",
     ) -> None:
         self._store = Store(engine)
         self._store.set_limits(memory_size=memory_bytes)
         self._exports = Instance(self._store, module, []).exports(self._store)
         self._call("_initialize")
-        if seed_before:
-            self.seed(seed_before)
         self._call("belem_init", stack_bytes, 1 << 20)
         assert self.load("stash.js", _STASH) == []
 
@@ -87,9 +84,8 @@ class JsGuest:
         return self._outbox(self._call("belem_step", length, 1))
 
     def seed(self, entropy: bytes) -> None:
-        """Call belem_seed."""
-        self._fill(entropy)
-        self._call("belem_seed", len(entropy))
+        """Send a SEED."""
+        assert self.step(record(ToGuest.SEED, 0, Type.BYTES, entropy)) == []
 
     def collect(self) -> None:
         """Call belem_collect."""

@@ -12,6 +12,7 @@
     CANCEL: 7,
     ACK: 8,
     STOP: 9,
+    SEED: 10,
   };
   boot.ToHost = {
     FAULT: 1,

@@ -38,10 +38,6 @@ EXPORT("belem_init") void belem_init(uint32_t stack_bytes, uint32_t gc_threshold
     if (!context || !make_out_of_memory_error(context) || !add_host_object(context))
         __builtin_trap();
     keep_memory_reserve();
-    if (generator.seeded) {
-        seed_engine(context);
-        random_bytes((uint8_t *)&context->hash_seed, sizeof context->hash_seed);
-    }
 }
 
 /* The address of an inbox of at least that many bytes; 0 when there is no memory for it. */
@@ -138,6 +134,15 @@ EXPORT("belem_load") uint64_t belem_load(uint32_t name_bytes, uint32_t source_by
     return outbox_location();
 }
 
+/* Takes entropy of the host's, and leaves no copy of it. */
+static void take_seed(uint8_t *entropy, size_t length)
+{
+    seed_generator(entropy, length);
+    wipe(entropy, length);
+    if (generator.seeded)
+        seed_engine(context);
+}
+
 /* Hands one record to the boot code, or to the op that waits for it. */
 static void dispatch(uint32_t kind, uint32_t id, uint32_t type, uint8_t *payload, size_t length)
 {
@@ -146,6 +151,10 @@ static void dispatch(uint32_t kind, uint32_t id, uint32_t type, uint8_t *payload
     if (kind == 0 || kind >= TO_GUEST_KINDS) {
         JS_ThrowTypeError(context, "a record has kind %u", (unsigned)kind);
         fault_exception(context, 0);
+        return;
+    }
+    if (kind == TO_GUEST_SEED) {
+        take_seed(payload, length);
         return;
     }
     if (!read_payload(context, type, payload, length, &args[2], &args[3])) {
@@ -204,16 +213,6 @@ EXPORT("belem_step") uint64_t belem_step(uint32_t bytes, uint64_t now_us)
     }
     settle(context);
     return outbox_location();
-}
-
-EXPORT("belem_seed") void belem_seed(uint32_t bytes)
-{
-    if (bytes > inbox.capacity)
-        return;
-    seed_generator(inbox.bytes, bytes);
-    wipe(inbox.bytes, bytes);
-    if (context && generator.seeded)
-        seed_engine(context);
 }
 
 /* Makes the memory ready to become an image: no garbage, empty boxes, zeros where the stack has

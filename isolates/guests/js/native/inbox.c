@@ -10,6 +10,7 @@ enum to_guest {
     TO_GUEST_CANCEL,
     TO_GUEST_ACK,
     TO_GUEST_STOP,
+    TO_GUEST_SEED,
     TO_GUEST_KINDS
 };
 

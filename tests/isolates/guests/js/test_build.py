@@ -102,7 +102,6 @@ def test_the_module_asks_nothing_of_its_host_and_exports_the_abi() -> None:
         "belem_inbox": (["i32"], ["i32"]),
         "belem_load": (["i32", "i32", "i32"], ["i64"]),
         "belem_step": (["i32", "i64"], ["i64"]),
-        "belem_seed": (["i32"], []),
         "belem_collect": ([], []),
         "belem_heap_bytes": ([], ["i32"]),
     }

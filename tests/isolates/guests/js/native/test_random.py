@@ -119,12 +119,6 @@ def test_math_random_differs_with_the_seed(compiled: Compiled) -> None:
     assert draws(b"a" * 32) != draws(b"b" * 32) != draws(b"")
 
 
-def test_a_seed_before_the_interpreter_is_made_serves_it(compiled: Compiled) -> None:
-    guest = JsGuest(*compiled, seed_before=b"early" * 8)
-
-    assert len(_random(guest, 8)) == 8
-
-
 @pytest.mark.parametrize("length", [0, 31])
 def test_the_seed_is_wiped_from_the_inbox(guest: JsGuest, length: int) -> None:
     marker = b"never-to-be-seen-again-in-memory"
