@@ -41,7 +41,7 @@ from belem.isolates.wasm import (
 __all__ = ["Host"]
 
 _log: Final = logging.getLogger("belem.isolates")
-_MANY_SPAWNS: Final = 16  # after so many of one image, it is worth a memory of its own
+_MANY_USES: Final = 16  # after so many of one image, it is worth a memory of its own
 _EVICTED_AT_ONCE: Final = 16
 _LOOK_EVERY_SECONDS: Final = 1.0  # at how much memory is free
 
@@ -245,10 +245,10 @@ class Host:
         return instance
 
     def _rewind(self, image: Image, instance: Instance) -> bool:
-        start = self._starts[image]
+        start = self._start(image, asyncio.get_running_loop())
         if start.rewinder is None:
-            limit_bytes = image.memory_bytes
-            start.rewinder = Rewinder(self._pristine(image, start, limit_bytes))
+            pristine = self._pristine(image, start, memory_limit_bytes=image.memory_bytes)
+            start.rewinder = Rewinder(pristine)
         return start.rewinder.rewind(instance)
 
     def _start(self, image: Image, loop: asyncio.AbstractEventLoop) -> "_Start":
@@ -256,8 +256,8 @@ class Host:
         start = self._starts.get(image)
         if start is None:
             start = self._starts[image] = _Start(image.memory, image.patch)
-        start.spawned += 1
-        if start.spawned == _MANY_SPAWNS and start.patch:
+        start.used += 1
+        if start.used == _MANY_USES and start.patch:
             making = self._images.whole_memory(image, loop)
             making.add_done_callback(partial(_take, start))
         return start
@@ -269,7 +269,7 @@ class _Start:
 
     memory: Module
     patch: Patch
-    spawned: int = 0
+    used: int = 0
     rewinder: Rewinder | None = None  # made by the first isolate that is renewed
 
 

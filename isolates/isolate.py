@@ -170,8 +170,8 @@ class Isolate:
     def renew(self, rewind: Callable[[Instance], bool]) -> bool:
         """Become as fresh as a new isolate, if nothing of this one's life is left on the host.
 
-        `rewind` puts the guest's memory back, or says that it cannot. After false the isolate has to
-        be ended.
+        `rewind` puts the guest's memory back, or says that it cannot. After false the isolate has
+        to be ended.
         """
         if self.dead is not None or self._busy or self._requests.live:
             return False

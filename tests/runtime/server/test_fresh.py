@@ -4,8 +4,11 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 from belem.isolates import Event, Host, Limits, Program
 from belem.isolates.guests.js import javascript
+from belem.isolates.written import WrittenPages
 from belem.runtime.server import Composer, PoolBounds
 from belem.runtime.server.fresh import FreshPool
 from tests.runtime.server.conftest import Build
@@ -43,6 +46,25 @@ async def test_no_request_sees_another_ones_state(composer: Composer, build: Bui
     assert len({answer.split()[3] for answer in answers}) == 10
     await pool.aclose()
     assert composer.host.isolates == 0
+
+
+async def test_isolates_are_used_again_and_nobody_can_tell(
+    composer: Composer, build: Build
+) -> None:
+    if not WrittenPages().supported:
+        pytest.skip("this system does not tell which pages were written")
+    revision = await build(STATEFUL, isolation="request")
+    pool = FreshPool(composer.host, revision, log=lambda line: None)
+    for _ in range(40):  # until the image has a memory of its own, and rewinding is known to work
+        await text(pool)
+    before = composer.host.counts()["isolates_spawned"]
+
+    answers = [await text(pool) for _ in range(40)]
+
+    assert all(answer.startswith("1 clean ") for answer in answers)
+    assert len({answer.split()[3] for answer in answers}) == 40
+    assert composer.host.counts()["isolates_spawned"] == before
+    await pool.aclose()
 
 
 async def test_an_isolate_ends_once_its_request_has_settled(
