@@ -5,7 +5,10 @@ everybody. The same fibre is polled on, wherever it began; wasmtime releases the
 """
 
 import asyncio
+import contextlib
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +19,7 @@ from belem.isolates.wasm import Instance, Ticker
 
 __all__ = ["Outcome", "Scheduler", "Step"]
 
+_NICENESS: Final = 5  # of the threads, on top of the process's
 _TURN_SECONDS: Final = 0.05  # a long step gives its thread to the next one after this much CPU time
 
 
@@ -96,7 +100,9 @@ class Scheduler:
 
     def _pool(self) -> ThreadPoolExecutor:
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="belem-step")
+            self._executor = ThreadPoolExecutor(
+                self._threads, thread_name_prefix="belem-step", initializer=_give_way
+            )
         return self._executor
 
     def _turn(self, step: Step) -> Outcome | None:
@@ -109,3 +115,16 @@ class Scheduler:
         if self._executor is not None:
             self._executor.shutdown(wait=True)
             self._executor = None
+
+
+def _give_way() -> None:
+    """Let the loop's thread go first where there are fewer cores than busy threads.
+
+    Only Linux has priorities of threads; elsewhere this would be the whole process's.
+    """
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError):
+        thread = threading.get_native_id()
+        nice = os.getpriority(os.PRIO_PROCESS, thread) + _NICENESS
+        os.setpriority(os.PRIO_PROCESS, thread, nice)

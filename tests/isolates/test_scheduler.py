@@ -1,6 +1,8 @@
 """Long steps on threads: turns, limits, cancellation."""
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -16,9 +18,11 @@ class Slices:
     def __init__(self, polls: int) -> None:
         self.polls = polls
         self.threads: set[str] = set()
+        self.niceness = 0
 
     def poll(self) -> bool:
         self.threads.add(threading.current_thread().name)
+        self.niceness = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         self.polls -= 1
         sum(range(30_000))
         return self.polls <= 0
@@ -69,6 +73,15 @@ async def test_a_step_runs_to_its_end_on_a_named_thread(scheduler: Scheduler) ->
 
     assert outcome is Outcome.ENDED
     assert slices.threads == {"belem-step_0"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+async def test_the_threads_give_way_to_the_loops(scheduler: Scheduler) -> None:
+    slices = Slices(2)
+
+    await outcome_of(scheduler, step_of(slices))
+
+    assert slices.niceness > os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
 async def test_a_step_over_its_cpu_time_is_handed_back(scheduler: Scheduler) -> None:
