@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from belem.runtime.control import Deployments, control_api
+from belem.runtime.server.descriptors import allow_many_descriptors
 from belem.runtime.server.fleet import fleet, separate
 from belem.runtime.server.observability import LiveTails, Metrics
 from belem.runtime.server.plane import DRAIN_SECONDS, Plane
@@ -28,6 +29,7 @@ async def serve(
     Everything that has to survive a kill is on disk before it is acknowledged, so closing only is
     polite.
     """
+    allow_many_descriptors()
     async with open_premises(settings) as premises, _plane(premises) as plane:
         tails = LiveTails(plane.invocations)
         api = control_api(
