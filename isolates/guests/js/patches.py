@@ -237,7 +237,50 @@ _LIBREGEXP: Final = (
     ),
 )
 
+# What an image holds is immortal: native/immortal.h.
+_COUNTS: Final = (
+    Replacement(
+        "counts that immortal things have not",
+        "#define JS_GC_MARK(p)   (js_rc(p)->mark)\n",
+        '#define JS_GC_MARK(p)   (js_rc(p)->mark)\n#include "immortal.h"\n',
+    ),
+    Replacement(
+        "the collector takes references of things that are counted",
+        "    JS_REF_COUNT(p)--;\n    if (JS_REF_COUNT(p) == 0 && JS_GC_MARK(p) == 1) {\n",
+        "    if (js_release(p) && JS_GC_MARK(p) == 1) {\n",
+    ),
+    Replacement(
+        "and marks no others",
+        "        JS_GC_MARK(p) = 1;\n        if (JS_REF_COUNT(p) == 0) {\n",
+        "        if (!js_immortal(p))\n"
+        "            JS_GC_MARK(p) = 1;\n        if (JS_REF_COUNT(p) == 0) {\n",
+    ),
+    Replacement(
+        "nor unmarks them",
+        "        JS_GC_MARK(p) = 0; /* reset the mark for the next GC call */\n"
+        "        mark_children(rt, p, gc_scan_incref_child);\n",
+        "        if (!js_immortal(p))\n"
+        "            JS_GC_MARK(p) = 0; /* reset the mark for the next GC call */\n"
+        "        mark_children(rt, p, gc_scan_incref_child);\n",
+    ),
+    Replacement("retain", "JS_REF_COUNT(p)++;", "js_retain(p);", places=8),
+    Replacement("retain", "JS_REF_COUNT(var_ref)++;", "js_retain(var_ref);", places=6),
+    Replacement("retain", "JS_REF_COUNT(ctx)++;", "js_retain(ctx);"),
+    Replacement("retain", "JS_REF_COUNT(sh)++;", "js_retain(sh);"),
+    Replacement("retain", "JS_REF_COUNT(sf->cur_gc_obj)++;", "js_retain(sf->cur_gc_obj);"),
+    Replacement("retain", "JS_REF_COUNT(s)++;", "js_retain(s);"),
+    Replacement("retain", "JS_REF_COUNT(b)++;", "js_retain(b);"),
+    Replacement("release", "--JS_REF_COUNT(str) <= 0", "js_release(str)"),
+    Replacement("release", "--JS_REF_COUNT(ctx) > 0", "!js_release(ctx)"),
+    Replacement("release", "--JS_REF_COUNT(p) > 0", "!js_release(p)"),
+    Replacement("release", "--JS_REF_COUNT(sh) <= 0", "js_release(sh)"),
+    Replacement("release", "--JS_REF_COUNT(var_ref) == 0", "js_release(var_ref)"),
+    Replacement("release", "--JS_REF_COUNT(p) <= 0", "js_release(p)"),
+    Replacement("release", "--JS_REF_COUNT(s) == 0", "js_release(s)"),
+    Replacement("release", "JS_REF_COUNT(str)--;", "(void)js_release(str);"),
+)
+
 PATCHES: Final[Mapping[str, Sequence[Replacement]]] = {
-    "quickjs.c": _QUICKJS,
+    "quickjs.c": (*_QUICKJS, *_COUNTS),
     "libregexp.c": _LIBREGEXP,
 }

@@ -227,8 +227,10 @@ EXPORT("belem_collect") void belem_collect(void)
     inbox_empty();
     outbox_empty();
     keep_memory_reserve();
-    if (runtime)
+    if (runtime) {
         make_room_for_shapes(runtime);
+        make_immortal(runtime);
+    }
     if (!nursery.made)
         make_nursery();
     else if (main_module)

@@ -34,6 +34,7 @@ static JSContext *context;
 
 #include "code_generation.c"
 #include "memory.c"
+#include "immortal.c"
 #include "nursery.c"
 #include "byte_views.c"
 #include "text.c"
