@@ -2,11 +2,13 @@
 
     python -m benchmarks.isolate_cold [--rounds N] [--warm N] [--live N] [--cache FOLDER]
 
-`fresh` is a new isolate of a hot image, its first answer and its end. `warm` is one more request in
-an isolate that has answered before, sequential, through the event loop. `dev reload` builds a
-changed worker from source, spawns it and takes its first answer. The peers are what node offers on
-the same machine: a `vm` context (no memory limit, no CPU limit, no protection from hostile code),
-and a worker thread (a V8 isolate of its own), each from nothing to its first answer.
+`fresh` is a new isolate of a hot image, its first answer and its end; `renewed` is what a request
+pays that has an isolate of its own: an answer, and the isolate made fresh again after it. `warm` is
+one more request in an isolate that has answered before, sequential, through the event loop. `dev
+reload` builds a changed worker from source, spawns it and takes its first answer. The peers are
+what node offers on the same machine: a `vm` context (no memory limit, no CPU limit, no protection
+from hostile code), and a worker thread (a V8 isolate of its own), each from nothing to its first
+answer.
 """
 
 import argparse
@@ -102,6 +104,21 @@ async def fresh(host: Host, image: Image, rounds: int) -> dict[str, Figures]:
     }
 
 
+async def renewed(host: Host, image: Image, rounds: int) -> Figures:
+    isolate = host.spawn(image, {}, Limits(), silent)
+    times: list[float] = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        reply = await isolate.dispatch(EVENT)
+        await reply.settled()
+        renewed = host.renew(isolate)
+        times.append(time.perf_counter() - begun)
+        if not renewed:  # the first one is compared as a whole, and ends
+            isolate = host.spawn(image, {}, Limits(), silent)
+    await isolate.aclose()
+    return Figures.of(times)
+
+
 async def warm(host: Host, image: Image, rounds: int) -> Figures:
     isolate = host.spawn(image, {}, Limits(), silent)
     times: list[float] = []
@@ -127,8 +144,8 @@ async def reload(host: Host, rounds: int) -> Figures:
 
 async def memory_kib(host: Host, image: Image, count: int) -> float:
     """Return what one more live isolate that has answered costs in proportional memory."""
-    isolates = [host.spawn(image, {}, Limits(), silent) for _ in range(count)]
     before = proportional_kib()
+    isolates = [host.spawn(image, {}, Limits(), silent) for _ in range(count)]
     for isolate in isolates:
         await isolate.dispatch(EVENT)
     after = proportional_kib()
@@ -165,6 +182,7 @@ async def measure(
         await fresh(host, image, 50)
         rows["warm"] = await warm(host, image, warm_rounds)
         rows |= await fresh(host, image, rounds)
+        rows["renewed: an answer, and fresh again"] = await renewed(host, image, rounds)
         rows["dev reload"] = await reload(host, min(rounds, 50))
         kib = await memory_kib(host, image, live)
     return rows | peers(rounds), kib
@@ -173,10 +191,10 @@ async def measure(
 def show(rows: dict[str, Figures], kib: float, write: Callable[[str], object] = print) -> None:
     base = rows["warm"].median
     whole = rows["fresh: all in, with close"].median
-    write(f"{'':28}{'median us':>11}{'p99 us':>11}{'x warm':>9}{'x fresh':>9}")
+    write(f"{'':36}{'median us':>11}{'p99 us':>11}{'x warm':>9}{'x fresh':>9}")
     for name, row in rows.items():
         ratios = f"{row.median / base:>9.2f}{row.median / whole:>9.2f}"
-        write(f"{name:28}{row.median:>11.0f}{row.p99:>11.0f}{ratios}")
+        write(f"{name:36}{row.median:>11.0f}{row.p99:>11.0f}{ratios}")
     write(f"memory of a live isolate that has answered: {kib:.0f} KiB")
 
 
@@ -184,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=1000, help="fresh isolates (%(default)s)")
     parser.add_argument("--warm", type=int, default=5000, help="warm requests (%(default)s)")
-    parser.add_argument("--live", type=int, default=300, help="isolates alive (%(default)s)")
+    parser.add_argument("--live", type=int, default=1000, help="isolates alive (%(default)s)")
     parser.add_argument("--cache", type=Path, help="code cache; a temporary one by default")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
